@@ -24,7 +24,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use windlass_project::ConfigFlags;
 use windlass_protocol::{
-    DEFAULT_AGENT, QueryReply, SessionOp, SessionQuery, TurnEndReason, UnixMillis,
+    ClientInfo, ClientKind, DEFAULT_AGENT, QueryReply, SessionOp, SessionQuery, TurnEndReason,
+    UnixMillis,
 };
 
 /// The exit code of a command; the numbers are part of the public interface.
@@ -128,6 +129,12 @@ pub(crate) fn error_chain(error: &anyhow::Error) -> String {
         let cause = cause.to_string();
         if message.contains(&cause) { message } else { format!("{message}: {cause}") }
     })
+}
+
+/// Returns the client of the user at this machine, as the log names it.
+pub(crate) fn local_client(kind: ClientKind) -> ClientInfo {
+    let name = LoadedProject::env_variable("USER").unwrap_or_default();
+    ClientInfo { name, kind }
 }
 
 /// Maximum time that `main` waits at exit for file writes under way.

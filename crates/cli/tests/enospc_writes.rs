@@ -255,7 +255,7 @@ impl FaultyDiskEnv {
         let hooked = Arc::new(HookedLog::new(Arc::clone(&real) as Arc<dyn Log>, disk));
         let log: Arc<dyn Log> = Arc::clone(&hooked) as Arc<dyn Log>;
         let engine = self.engine(Arc::clone(&log), &real);
-        let known = log.list().await.unwrap();
+        let known = log.list(&Default::default()).await.unwrap();
         let mut past = Vec::new();
         let own = known.iter().find(|row| row.parent.is_none());
         let (handle, mut watcher) = match own {
@@ -280,12 +280,19 @@ impl FaultyDiskEnv {
                         .send(SessionOp::AnswerPermission {
                             call: *call,
                             answer: PermissionAnswer::Once,
+                            asked: None,
                         })
                         .await;
                 }
                 Fact::QuestionAsked { call, .. } => {
                     let replies = vec![vec!["one".to_owned()]];
-                    handle.send(SessionOp::AnswerQuestion { call: *call, answers: replies }).await;
+                    handle
+                        .send(SessionOp::AnswerQuestion {
+                            call: *call,
+                            answers: replies,
+                            asked: None,
+                        })
+                        .await;
                 }
                 Fact::TurnEnded { .. } => turn_ended = record.session == handle.session,
                 _ => {}
@@ -299,7 +306,7 @@ impl FaultyDiskEnv {
     /// Returns the logs of all sessions, the main session first, and checks that they are valid.
     async fn logs(&self) -> Vec<Vec<FactRecord>> {
         let log = self.open().await;
-        let mut rows = log.list().await.unwrap();
+        let mut rows = log.list(&Default::default()).await.unwrap();
         rows.sort_by_key(|row| row.parent.is_some());
         let mut logs = Vec::new();
         for row in rows {

@@ -155,7 +155,7 @@ impl RandomKillTestEnv {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let log = SqliteLog::open(&self.env.data()).await.unwrap();
-            let mut rows = log.list().await.unwrap();
+            let mut rows = log.list(&Default::default()).await.unwrap();
             rows.sort_by_key(|row| row.parent.is_some());
             let mut logs = Vec::new();
             for row in rows {

@@ -154,7 +154,7 @@ async fn run_session(folder: &Path, url: String) {
     let log: Arc<dyn Log> = Arc::new(HookedLog::new(log, KillPointHook));
     let engine = Engine::new(Arc::clone(&log), Arc::new(tools), settings);
 
-    let known = log.list().await.unwrap();
+    let known = log.list(&Default::default()).await.unwrap();
     let mut past = Vec::new();
     let (handle, mut watcher) = match known.first() {
         Some(row) => {
@@ -177,6 +177,7 @@ async fn run_session(folder: &Path, url: String) {
                     .send(SessionOp::AnswerPermission {
                         call: *call,
                         answer: PermissionAnswer::Once,
+                        asked: None,
                     })
                     .await;
             }
@@ -236,7 +237,7 @@ impl KillPointTestEnv {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let log = SqliteLog::open(&self.folder.path().join("data")).await.unwrap();
-            let sessions = log.list().await.unwrap();
+            let sessions = log.list(&Default::default()).await.unwrap();
             assert_eq!(sessions.len(), 1, "the prompt started more than one session");
             read_all(&log, sessions[0].session, 0).await.unwrap()
         })

@@ -247,7 +247,9 @@ async fn run_turn(source: &ToolSourceCase, case: &PipelineCase) -> Vec<FactRecor
                 .answer
                 .clone()
                 .unwrap_or_else(|| panic!("{}: unexpected permission request", source.name));
-            assert!(handle.send(SessionOp::AnswerPermission { call: *call, answer }).await);
+            assert!(
+                handle.send(SessionOp::AnswerPermission { call: *call, answer, asked: None }).await
+            );
         }
         if record.session == handle.session && matches!(record.fact, Fact::TurnEnded { .. }) {
             break;
@@ -473,7 +475,7 @@ fn call_facts_of_binary(external: &ExternalToolFixture, case: &PipelineCase) -> 
     let log = run(&["session", "export", session[0]["session"].as_str().unwrap()]).1;
     let facts = log.lines().skip(1).filter_map(|line| {
         let mut fact: Value = serde_json::from_str(line).unwrap();
-        for key in ["call", "seq", "at", "session", "check"] {
+        for key in ["call", "seq", "at", "session", "check", "origin"] {
             fact.as_object_mut().unwrap().shift_remove(key);
         }
         let is_call_fact = kinds.contains(&fact["kind"].as_str().unwrap_or_default());

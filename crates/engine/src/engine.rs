@@ -1,8 +1,10 @@
 //! The `Engine`: opens sessions and answers each `SessionQuery` about them.
 
 use crate::agent_definitions::{self, SessionOrigin};
+use crate::attendance::UnattendedPolicy;
 use crate::clock_and_ids::new_stamp;
-use crate::driver::{self, AgentBase, DriverDependencies, SessionHandle};
+use crate::driver::session_handle::SessionHandle;
+use crate::driver::{self, AgentBase, DriverDependencies};
 use crate::file_tracker;
 use crate::lineage::Lineage;
 use crate::model_handle::ModelHandle;
@@ -19,7 +21,7 @@ use windlass_protocol::{
     HookPoint, JobRow, ModelToolDefinition, PermissionAnswer, QueryReply, SessionId, SessionQuery,
     SessionSummary, Transcript, UndoArguments, UndoScope,
 };
-use windlass_storage::{Log, MAX_PAGE_FACTS, StorageError, read_all};
+use windlass_storage::{Log, MAX_PAGE_FACTS, PageLimit, SessionFilter, StorageError, read_all};
 use windlass_toolkit::hook::run_hooks;
 use windlass_toolkit::{
     CallFailure, CallIntent, CombinedHookResult, HookContext, HookPayload, PermissionReply,
@@ -92,6 +94,14 @@ impl Engine {
     pub fn with_model(&self, model: ModelHandle, name: &str) -> Engine {
         let (log, runtime) = (Arc::clone(&self.log), Arc::clone(&self.runtime));
         let settings = Arc::new(self.settings.with_model(model, name.into()));
+        Engine { log, runtime, settings }
+    }
+
+    /// Returns the same engine with another policy for sessions that no user watches.
+    #[must_use]
+    pub fn with_unattended(&self, unattended: UnattendedPolicy) -> Engine {
+        let (log, runtime) = (Arc::clone(&self.log), Arc::clone(&self.runtime));
+        let settings = Arc::new(EngineSettings { unattended, ..(*self.settings).clone() });
         Engine { log, runtime, settings }
     }
 
@@ -262,8 +272,8 @@ impl Engine {
             }
             SessionQuery::Events { session, after, limit } => {
                 let limit = limit.map_or(MAX_PAGE_FACTS, |limit| limit as usize);
-                let events =
-                    self.log.read_limited(session, after, limit).await.map_err(storage_fault)?;
+                let page = self.log.read_page(session, after, PageLimit::facts(limit)).await;
+                let events = page.map_err(storage_fault)?;
                 if events.is_empty() && after == 0 && limit > 0 {
                     return Err(storage_fault(StorageError::SessionNotFound { session }));
                 }
@@ -313,9 +323,9 @@ impl Engine {
         &self,
         workspace: Option<&str>,
     ) -> Result<Vec<SessionSummary>, Fault> {
-        let mut sessions = self.log.list().await.map_err(storage_fault)?;
-        sessions.retain(|row| workspace.is_none_or(|wanted| row.workspace == wanted));
-        Ok(sessions)
+        let workspace = workspace.map(str::to_owned);
+        let filter = SessionFilter { workspace, ..SessionFilter::default() };
+        self.log.list(&filter).await.map_err(storage_fault)
     }
 
     /// Returns the diff of a session's changes, or of undoing them, as `DiffDirection` selects.

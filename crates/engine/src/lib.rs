@@ -7,6 +7,7 @@
 
 mod agent_definitions;
 mod attachments;
+mod attendance;
 mod clock_and_ids;
 pub mod driver;
 mod engine;
@@ -27,11 +28,12 @@ pub mod telemetry;
 mod turn_budget;
 
 pub use agent_definitions::AgentDefinition;
-pub use driver::SessionHandle;
+pub use attendance::{AttendanceGuard, UnattendedPolicy};
+pub use driver::session_handle::{SessionActivity, SessionHandle};
 pub use engine::Engine;
 pub use model_handle::{ModelHandle, NamedModel};
 pub use session_archive::ExportImportReport;
-pub use session_watcher::SessionWatcher;
+pub use session_watcher::{SessionWatcher, WatchedEvent};
 pub use settings::{EngineSettings, SaveApprovals};
 pub use stored_sessions::ForkPoint;
 pub use system_prompt::SystemPromptValues;

@@ -9,7 +9,7 @@ use windlass_protocol::{
     ContextUsagePart, Fact, FactRecord, Fault, LogSeq, LogTextFinder, PromptHistoryRow, PromptId,
     QueryReply, SearchPattern, SessionId, UnixMillis,
 };
-use windlass_storage::StorageError;
+use windlass_storage::{PageLimit, StorageError};
 
 /// Number of prompts returned by default, and at limit.
 const DEFAULT_PROMPT_COUNT: u32 = 200;
@@ -33,7 +33,12 @@ impl Engine {
             Some(session) => {
                 let records = self.read_turn_facts(session, limit).await?;
                 if records.is_empty()
-                    && self.log.read_limited(session, 0, 1).await.map_err(storage_fault)?.is_empty()
+                    && self
+                        .log
+                        .read_page(session, 0, PageLimit::facts(1))
+                        .await
+                        .map_err(storage_fault)?
+                        .is_empty()
                 {
                     return Err(storage_fault(StorageError::SessionNotFound { session }));
                 }

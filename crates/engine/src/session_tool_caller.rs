@@ -18,8 +18,8 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::{
-    BlobRef, CallId, Event, FileChange, LiveEvent, LiveEventRecord, LogSeq, PermissionAnswer,
-    SeenFileDigest, SessionId, TodoItem, UserQuestion,
+    BlobRef, CallId, Event, FileChange, LiveEvent, LiveEventRecord, LogPosition, LogSeq,
+    PermissionAnswer, SeenFileDigest, SessionId, TodoItem, UserQuestion,
 };
 use windlass_storage::Log;
 use windlass_toolkit::{
@@ -247,7 +247,9 @@ impl ToolCaller for SessionToolCaller {
         let guard = cancel.clone().drop_guard();
         let pending = PendingSubagent { agent, request, reply, cancel, slot };
         lock(&self.pending_subagents).insert(self.call, pending);
-        let subagent = SubagentStart { call: self.call, session, agent: agent_name };
+        let end = self.log.resume_position(session, LogPosition::unchecked(LogSeq::MAX)).await;
+        let after = end.map_err(|error| CallFailure::new(error.to_string()))?.seq;
+        let subagent = SubagentStart { call: self.call, session, agent: agent_name, after };
         let input = SessionInput::SubagentRequested { turn: self.turn, subagent };
         self.inputs.send(input).await.map_err(|_| call_canceled())?;
         let report = report.await.map_err(|_| call_canceled())?;

@@ -2,6 +2,7 @@
 //! `StepContext` and the settings for its agent.
 
 use crate::agent_definitions::{self, AgentDefinition};
+use crate::attendance::UnattendedPolicy;
 use crate::model_handle::{ModelHandle, NamedModel};
 use crate::session::{CallDescriber, LoopDetectionRules, SessionConfig, SessionModel, TurnLimits};
 use crate::system_prompt::{RenderedSystemPrompt, SystemPromptValues};
@@ -35,6 +36,8 @@ pub struct EngineSettings {
     pub project_trusted: bool,
     /// Tells if a user can be asked during the sessions.
     pub user: UserPresence,
+    /// Treatment of questions while no user watches a session.
+    pub unattended: UnattendedPolicy,
     /// Available skills, sorted by name.
     pub skills: Arc<[SkillDefinition]>,
     /// Rules of the project that apply to some files.
@@ -77,6 +80,7 @@ impl EngineSettings {
             loop_rules: LoopDetectionRules::default(),
             project_trusted: false,
             user: UserPresence::default(),
+            unattended: UnattendedPolicy::Wait,
             skills: Arc::default(),
             path_rules: Arc::default(),
             save_approvals: Arc::new(|_: &[ProjectApproval]| {}),

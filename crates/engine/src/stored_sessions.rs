@@ -179,7 +179,8 @@ pub(crate) fn fork_records(
     if title != copied_title {
         facts.push(Fact::SessionRenamed { title });
     }
-    let added = (through + 1..).zip(facts).map(|(seq, fact)| FactRecord { session, seq, at, fact });
+    let added =
+        (through + 1..).zip(facts).map(|(seq, fact)| FactRecord::new(session, seq, at, fact));
     records.extend(added);
     records
 }
@@ -235,7 +236,7 @@ mod tests {
         let session = SessionId(uuid::Uuid::nil());
         let records: Vec<FactRecord> = (1..)
             .zip(facts)
-            .map(|(seq, fact)| FactRecord { session, seq, at: UnixMillis(0), fact })
+            .map(|(seq, fact)| FactRecord::new(session, seq, UnixMillis(0), fact))
             .collect();
         assert_eq!(find_turn_end(&records, ForkPoint::LastTurn), Some(4), "turn 2 was rewound");
         assert_eq!(

@@ -2,6 +2,7 @@
 //! ones. When the session ends, its subagents end too.
 
 use crate::agent_definitions::AgentDefinition;
+use crate::driver::op_ledger::QueuedOp;
 use crate::shared_mutex::SharedMutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_protocol::mutex_lock::lock;
-use windlass_protocol::{CallId, Fact, PermissionMode, SessionId, SessionOp};
+use windlass_protocol::{CallId, ClientInfo, Fact, OpRequest, OpResult, PermissionMode, SessionId};
 use windlass_storage::Log;
 use windlass_toolkit::{CallFailure, SubagentReport, SubagentRequest};
 
@@ -35,7 +36,7 @@ pub(crate) type PendingSubagents = SharedMutex<HashMap<CallId, PendingSubagent>>
 /// The parent driver's handle to a running subagent.
 struct SubagentHandle {
     /// Forwards answers that may be for a call of this subagent.
-    ops: mpsc::Sender<SessionOp>,
+    ops: mpsc::Sender<QueuedOp>,
     /// Publishes the `PermissionMode` of the parent session.
     parent_mode: watch::Sender<PermissionMode>,
     /// Marked as changed when the approvals of the parent session are revoked.
@@ -45,7 +46,7 @@ struct SubagentHandle {
 
 /// Receives answers, mode changes and revocations from the parent.
 pub(crate) struct ParentChannel {
-    pub(crate) ops: mpsc::Receiver<SessionOp>,
+    pub(crate) ops: mpsc::Receiver<QueuedOp>,
     pub(crate) parent_mode: watch::Receiver<PermissionMode>,
     pub(crate) revocations: watch::Receiver<()>,
 }
@@ -91,15 +92,26 @@ impl Subagents {
         self.tasks.spawn(task);
     }
 
-    /// Forwards an `AnswerPermission` or `AnswerQuestion` to all subagents, since it may be for a
-    /// call of one of them; each ignores calls that are not its own.
-    pub(crate) fn forward_answer(&self, op: &SessionOp) {
-        if let SessionOp::AnswerPermission { .. } | SessionOp::AnswerQuestion { .. } = op {
-            for subagent in self.running.values() {
-                // A subagent that no longer receives has no open question.
-                let _ = subagent.ops.try_send(op.clone());
-            }
-        }
+    /// Returns true if no subagent runs.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// Forwards an answer of the user to all subagents, since it may be for a call of one of them;
+    /// the others refuse it. Returns their replies.
+    pub(crate) fn forward(
+        &self,
+        request: &OpRequest,
+        client: Option<&ClientInfo>,
+    ) -> Vec<oneshot::Receiver<OpResult>> {
+        let send = |subagent: &SubagentHandle| {
+            let (reply, receiver) = oneshot::channel();
+            let (request, client) = (request.clone(), client.cloned());
+            // A subagent that no longer receives has no open question, and drops `reply`.
+            let _ = subagent.ops.try_send(QueuedOp { request, client, reply: Some(reply) });
+            receiver
+        };
+        self.running.values().map(send).collect()
     }
 
     /// Tells all subagents the new mode of their parent.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass_engine::{AgentDefinition, Engine, EngineSettings, SessionHandle, SessionWatcher};
 use windlass_llm::wire_format::WireFormat;
-use windlass_protocol::{AgentRole, Event, Fact, LiveEvent, SessionOp};
+use windlass_protocol::{AgentRole, Event, Fact, SessionOp};
 use windlass_storage::{Log, read_all};
 use windlass_testkit::{ModelScript, ScriptedModel, log_grammar};
 use windlass_toolkit::AgentRestrictions;
@@ -52,19 +52,15 @@ async fn run_turn(handle: &SessionHandle, watcher: &mut SessionWatcher, text: &s
 }
 
 async fn set_agent(handle: &SessionHandle, watcher: &mut SessionWatcher, name: &str) -> String {
-    assert!(handle.send(SessionOp::SetAgent { agent: name.to_owned() }).await);
+    let op = SessionOp::SetAgent { agent: name.to_owned() };
+    if let Err(error) = handle.queue_op(op, None).await.await.unwrap() {
+        return error.to_string();
+    }
     loop {
-        match &*next(watcher).await {
-            Event::Fact(record) => {
-                if let Fact::AgentChanged { agent } = &record.fact {
-                    return format!("changed to {agent}");
-                }
-            }
-            Event::Live(live_record) => {
-                if let LiveEvent::Notice { text } = &live_record.event {
-                    return text.clone();
-                }
-            }
+        if let Event::Fact(record) = &*next(watcher).await
+            && let Fact::AgentChanged { agent } = &record.fact
+        {
+            return format!("changed to {agent}");
         }
     }
 }

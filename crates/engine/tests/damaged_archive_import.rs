@@ -222,10 +222,10 @@ fn a_damaged_archive_is_rejected_or_gives_an_idle_session() {
             assert!(is_signed || !is_changed, "damage was not found: {damages:?}");
             // Opening the session changes nothing.
             let (handle, watcher) = env.engine.open(import.session).await.unwrap();
-            let before = env.log.list().await.unwrap();
+            let before = env.log.list(&Default::default()).await.unwrap();
             handle.close().await.unwrap();
             drop(watcher);
-            assert_eq!(env.log.list().await.unwrap(), before);
+            assert_eq!(env.log.list(&Default::default()).await.unwrap(), before);
             let query = SessionQuery::Transcript { session: import.session };
             let QueryReply::Transcript { transcript } = env.engine.query(query).await.unwrap()
             else {

@@ -20,8 +20,8 @@ use windlass_engine::{Engine, EngineSettings, SessionHandle, SessionWatcher};
 use windlass_llm::catalog::Model as CatalogModel;
 use windlass_llm::wire_format::WireFormat;
 use windlass_protocol::{
-    Attachment, CallOutcome, Event, Fact, FactRecord, Fault, PromptDelivery, SessionOp, ToolAccess,
-    ToolOutput, TurnEndReason,
+    Attachment, CallOutcome, Event, Fact, FactRecord, Fault, LogPosition, PromptDelivery,
+    SessionOp, ToolAccess, ToolOutput, TurnEndReason,
 };
 use windlass_storage::{HookedLog, Log, LogWriteHook, LogWriteKind, StorageError, read_all};
 use windlass_testkit::{ModelScript, ScriptedModel, log_grammar};
@@ -203,12 +203,12 @@ async fn a_slow_watcher_misses_no_fact() {
     let long = format!("say {}\n{OK_CALL}", "word ".repeat(5_000));
     let env = TestEnv::new(&[&long, "say Done."]).await;
     let (handle, mut slow) = env.start_session().await;
-    let mut quick = handle.watch().unwrap();
+    let mut quick = handle.watch(LogPosition::unchecked(handle.initial_head()).into()).await;
     let seen = facts(&mut quick).await;
     log_grammar::check_settled(&seen).unwrap();
     // The slow watcher has missed thousands of live events.
     assert_eq!(facts(&mut slow).await, seen);
-    let mut late = handle.watch().unwrap();
+    let mut late = handle.watch(LogPosition::unchecked(handle.initial_head()).into()).await;
     assert_eq!(facts(&mut late).await, seen, "a late watcher reads the log");
     handle.close().await.unwrap();
     assert!(late.next().await.unwrap().is_none(), "the watcher ends with the session");
@@ -254,7 +254,7 @@ async fn a_running_call_is_canceled_promptly_and_its_text_is_kept() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let started = Instant::now();
-    handle.send(SessionOp::Interrupt).await;
+    handle.send(SessionOp::Interrupt { turn: None }).await;
     let facts = facts(&mut watcher).await;
     assert!(
         started.elapsed() < windlass_testkit::time_limits::limit(Duration::from_millis(500)),
@@ -402,7 +402,7 @@ async fn an_interrupt_ends_the_wait_for_a_retry_at_once() {
     let wait = wait.await;
     assert!((30_000..=37_500).contains(&wait), "{wait}");
     let started = Instant::now();
-    handle.send(SessionOp::Interrupt).await;
+    handle.send(SessionOp::Interrupt { turn: None }).await;
     let end = wait_for(&mut watcher, |fact| match fact {
         Fact::TurnEnded { end, .. } => Some(end.clone()),
         _ => None,
@@ -514,7 +514,7 @@ async fn a_title_is_generated_once_and_outside_of_the_conversation() {
     let facts = env.stored_facts(&handle).await;
     log_grammar::check(&facts).unwrap();
     assert_eq!(titles(&facts), ["Mend the roof"]);
-    let row = env.log.list().await.unwrap().remove(0);
+    let row = env.log.list(&Default::default()).await.unwrap().remove(0);
     assert_eq!(row.title, "Mend the roof");
     assert!(row.cost.0 >= 2 * 114, "the cost of the title is recorded: {:?}", row.cost);
     handle.close().await.unwrap();

@@ -67,11 +67,8 @@ impl TestSession {
 
     fn reopen(&mut self, system_prompt: &RenderedSystemPrompt) {
         let session = SessionId(Uuid::nil());
-        let record = |(index, fact): (usize, &Fact)| FactRecord {
-            session,
-            seq: index as u64 + 1,
-            at: UnixMillis(0),
-            fact: fact.clone(),
+        let record = |(index, fact): (usize, &Fact)| {
+            FactRecord::new(session, index as u64 + 1, UnixMillis(0), fact.clone())
         };
         let log: Vec<FactRecord> = self.log.iter().enumerate().map(record).collect();
         self.session = Session::replay(&log, config(system_prompt));
@@ -239,7 +236,7 @@ fn long_session() -> TestSession {
         }
         if turn == 40 {
             env.model(vec![ModelEvent::Text("I was going to".into())]);
-            env.apply(SessionInput::Op(SessionOp::Interrupt));
+            env.apply(SessionInput::Op(SessionOp::Interrupt { turn: None }));
             continue;
         }
         env.end_step(vec![ModelEvent::Text(format!("Done with {turn}."))], FinishReason::Stop);

@@ -16,8 +16,8 @@ use windlass_engine::{Engine, EngineSettings, ModelHandle, SessionHandle, Sessio
 use windlass_llm::catalog::Model as CatalogModel;
 use windlass_llm::wire_format::WireFormat;
 use windlass_protocol::{
-    Event, Fact, LiveEvent, ParentCall, PromptDelivery, PromptHistoryRow, PromptId, QueryReply,
-    SessionId, SessionOp, SessionQuery, TurnEndReason, UnixMillis,
+    Event, Fact, ParentCall, PromptDelivery, PromptHistoryRow, PromptId, QueryReply, SessionId,
+    SessionOp, SessionQuery, TurnEndReason, UnixMillis,
 };
 use windlass_storage::{Log, SqliteLog, read_all};
 use windlass_testkit::{ModelScript, ScriptedModel, log_grammar};
@@ -124,14 +124,9 @@ async fn run_turn(handle: &SessionHandle, watcher: &mut SessionWatcher, text: &s
     }
 }
 
-async fn next_notice(watcher: &mut SessionWatcher) -> String {
-    loop {
-        if let Event::Live(live_record) = &*next(watcher).await
-            && let LiveEvent::Notice { text } = &live_record.event
-        {
-            return text.clone();
-        }
-    }
+/// Sends an operation, and returns why it was refused.
+async fn refusal(handle: &SessionHandle, op: SessionOp) -> String {
+    handle.queue_op(op, None).await.await.unwrap().unwrap_err().to_string()
 }
 
 #[tokio::test]
@@ -148,8 +143,8 @@ async fn the_user_rewinds_to_a_prompt_and_sends_another() {
 
     // A rewind into a turn or past the end of the log is rejected.
     for invalid in [0, to + 2, 10_000] {
-        handle.send(SessionOp::Rewind { to: invalid }).await;
-        assert!(next_notice(&mut watcher).await.contains("no turn starts at that position"));
+        let refused = refusal(&handle, SessionOp::Rewind { to: invalid }).await;
+        assert!(refused.contains("no turn starts at that position"));
     }
     handle.send(SessionOp::Rewind { to }).await;
     run_turn(&handle, &mut watcher, "another second").await;
@@ -182,10 +177,9 @@ async fn a_queued_prompt_can_be_withdrawn_and_a_read_one_cannot() {
             prompts.push(*prompt);
         }
     }
-    handle.send(SessionOp::WithdrawPrompt { prompt: prompts[0] }).await;
-    assert!(next_notice(&mut watcher).await.contains("has already read"));
-    handle.send(SessionOp::Rewind { to: 1 }).await;
-    assert!(next_notice(&mut watcher).await.contains("turn is running"));
+    let withdrawn = refusal(&handle, SessionOp::WithdrawPrompt { prompt: prompts[0] }).await;
+    assert!(withdrawn.contains("has already read"));
+    assert!(refusal(&handle, SessionOp::Rewind { to: 1 }).await.contains("turn is running"));
     handle.send(SessionOp::WithdrawPrompt { prompt: prompts[1] }).await;
     loop {
         if let Event::Fact(record) = &*next(&mut watcher).await
@@ -347,11 +341,10 @@ async fn a_text_is_found_anywhere_in_a_long_session() {
 }
 
 #[tokio::test]
-async fn ending_a_job_that_is_not_running_gives_a_notice() {
+async fn ending_a_job_that_is_not_running_is_refused() {
     let env = TestEnv::new(&[]).await;
-    let (handle, mut watcher) = env.engine.start_default_session().await.unwrap();
-    handle.send(SessionOp::EndJob { job: 7 }).await;
-    assert_eq!(next_notice(&mut watcher).await, "Job 7 is not running.");
+    let (handle, _watcher) = env.engine.start_default_session().await.unwrap();
+    assert_eq!(refusal(&handle, SessionOp::EndJob { job: 7 }).await, "Job 7 is not running.");
     let session = handle.session;
     let jobs = env.engine.query(SessionQuery::Jobs { session }).await.unwrap();
     assert_eq!(jobs, QueryReply::Jobs { jobs: Vec::new() });

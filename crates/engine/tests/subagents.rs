@@ -24,8 +24,8 @@ use windlass_engine::{
 use windlass_llm::wire_format::WireFormat;
 use windlass_permission::PermissionRules;
 use windlass_protocol::{
-    AgentRole, CallId, CallOutcome, Event, Fact, LiveEvent, PermissionAnswer, PermissionMode,
-    SessionId, SessionOp, ToolAccess, ToolOutput, TurnEndReason,
+    AgentRole, CallId, CallOutcome, Event, EventCursor, Fact, FactRecord, LiveEvent, LogPosition,
+    PermissionAnswer, PermissionMode, SessionId, SessionOp, ToolAccess, ToolOutput, TurnEndReason,
 };
 use windlass_storage::{Log, read_all};
 use windlass_testkit::{ModelScript, ScriptedModel, log_grammar};
@@ -201,7 +201,7 @@ impl TestEnv {
     /// Returns the subagent sessions with their facts, and checks the grammar of all logs.
     async fn subagents(&self) -> BTreeMap<SessionId, Vec<Fact>> {
         let mut subagents = BTreeMap::new();
-        for row in self.log.list().await.unwrap() {
+        for row in self.log.list(&Default::default()).await.unwrap() {
             let facts = self.facts(row.session).await;
             log_grammar::check(&facts).unwrap();
             if row.parent.is_some() {
@@ -381,7 +381,11 @@ async fn a_permission_request_of_a_subagent_is_answered_through_the_parent() {
                 break *call;
             }
         };
-        assert!(handle.send(SessionOp::AnswerPermission { call, answer: answer.clone() }).await);
+        assert!(
+            handle
+                .send(SessionOp::AnswerPermission { call, answer: answer.clone(), asked: None })
+                .await
+        );
         events_until_end(&handle, &mut watcher).await;
         assert_eq!(env.runs.load(Ordering::SeqCst), usize::from(answer.is_yes()));
         let subagents = env.subagents().await;
@@ -409,7 +413,7 @@ async fn a_slow_watcher_misses_no_permission_request_of_a_subagent() {
     )
     .await;
     let (handle, mut slow) = env.start_session().await;
-    let mut quick = handle.watch().unwrap();
+    let mut quick = handle.watch(LogPosition::unchecked(handle.initial_head()).into()).await;
     events_until_end(&handle, &mut quick).await;
     let has_request =
         |log: &Vec<Fact>| log.iter().any(|fact| matches!(fact, Fact::PermissionAsked { .. }));
@@ -428,7 +432,9 @@ async fn a_slow_watcher_misses_no_permission_request_of_a_subagent() {
             }
         }
     };
-    handle.send(SessionOp::AnswerPermission { call, answer: PermissionAnswer::Once }).await;
+    handle
+        .send(SessionOp::AnswerPermission { call, answer: PermissionAnswer::Once, asked: None })
+        .await;
     env.wait_for_runs(1).await;
     handle.close().await.unwrap();
 }
@@ -456,7 +462,7 @@ async fn interrupting_the_parent_ends_every_subagent_within_a_second() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let started = Instant::now();
-    handle.send(SessionOp::Interrupt).await;
+    handle.send(SessionOp::Interrupt { turn: None }).await;
     events_until_end(&handle, &mut watcher).await;
     let subagents = loop {
         let subagents = env.subagents().await;
@@ -808,7 +814,7 @@ async fn approve_for_session(handle: &SessionHandle, watcher: &mut SessionWatche
     let asked = subagent_fact(handle, watcher, asked_or_settled).await;
     let call = asked.expect("the user is asked");
     let answer = PermissionAnswer::Session;
-    assert!(handle.send(SessionOp::AnswerPermission { call, answer }).await);
+    assert!(handle.send(SessionOp::AnswerPermission { call, answer, asked: None }).await);
     assert_eq!(subagent_fact(handle, watcher, asked_or_settled).await, None, "it is settled");
 }
 
@@ -880,4 +886,99 @@ async fn a_resumed_subagent_has_no_approvals_from_before() {
     let revocations = facts.iter().filter(|fact| matches!(fact, Fact::ApprovalsRevoked));
     assert_eq!(revocations.count(), 1, "{facts:?}");
     handle.close().await.unwrap();
+}
+
+/// Returns the facts of each session up to the end of the session, and checks that none is missing
+/// or repeated after those that were seen before.
+async fn facts_of_all(
+    mut watcher: SessionWatcher,
+    mut seen: BTreeMap<SessionId, Vec<FactRecord>>,
+) -> BTreeMap<SessionId, Vec<FactRecord>> {
+    while let Some(event) =
+        tokio::time::timeout(Duration::from_secs(20), watcher.next()).await.unwrap().unwrap()
+    {
+        if let Event::Fact(record) = &*event {
+            let facts = seen.entry(record.session).or_default();
+            let last = facts.last().map_or(0, |last| last.seq);
+            assert_eq!(record.seq, last + 1, "missing or repeated: {record:?}");
+            facts.push(record.clone());
+        }
+    }
+    seen
+}
+
+#[tokio::test]
+async fn every_watcher_gets_each_fact_of_each_session_once() {
+    let calls: Vec<String> =
+        (0..30).map(|n| format!("call test_tool {{\"action\": \"{n}\"}}")).collect();
+    let mut helper: Vec<&str> = calls.iter().map(String::as_str).collect();
+    helper.extend(["say Played.", calls[0].as_str(), "say Again."]);
+    let env = TestEnv::new(
+        &[(ROOT, &[TASK_CALL, "say Done."]), ("helper", helper.as_slice())],
+        "\"allow\"",
+        TurnLimits::default(),
+    )
+    .await;
+    let (handle, mut first) = env.start_session().await;
+    // A client comes with every event, from the beginning or from where the first one is.
+    let mut clients = Vec::new();
+    let mut seen: BTreeMap<SessionId, Vec<FactRecord>> = BTreeMap::new();
+    let mut turns = 0;
+    while turns < 2 {
+        let timeout = Duration::from_secs(20);
+        let event = tokio::time::timeout(timeout, first.next()).await.unwrap().unwrap().unwrap();
+        let Event::Fact(record) = &*event else { continue };
+        let facts = seen.entry(record.session).or_default();
+        assert_eq!(record.seq, facts.len() as u64 + 1, "missing or repeated: {record:?}");
+        facts.push(record.clone());
+        let fresh = handle.watch(EventCursor::default()).await;
+        clients.push(tokio::spawn(facts_of_all(fresh, BTreeMap::new())));
+        let cursor: EventCursor = first.cursor().to_string().parse().unwrap();
+        let resumed = handle.watch(cursor).await;
+        clients.push(tokio::spawn(facts_of_all(resumed, seen.clone())));
+        let is_end = matches!(record.fact, Fact::TurnEnded { .. });
+        if record.session == handle.session && is_end {
+            turns += 1;
+            if turns == 1 {
+                // The user's call lets the same subagent work on.
+                let subagent = *env.subagents().await.keys().next().unwrap();
+                let arguments = format!("{{\"agent\": \"helper\", \"session\": \"{subagent}\"}}");
+                assert!(handle.send(SessionOp::CallTool { tool: "task".into(), arguments }).await);
+            }
+        }
+    }
+    handle.close().await.unwrap();
+    let mut logs = BTreeMap::new();
+    for session in env.subagents().await.into_keys().chain([handle.session]) {
+        logs.insert(session, read_all(&*env.log, session, 0).await.unwrap());
+    }
+    assert!(logs.len() == 2 && logs.values().any(|log| log.len() > 150));
+    assert!(clients.len() > 100, "{}", clients.len());
+    for client in clients {
+        let seen = client.await.unwrap();
+        for (session, log) in &logs {
+            assert!(
+                seen.get(session) == Some(log),
+                "{session}: {:?}",
+                seen.get(session).map(Vec::len)
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_opens_no_other_session() {
+    let env =
+        TestEnv::new(&[(ROOT, &["say One.", "say Two."])], "\"allow\"", TurnLimits::default())
+            .await;
+    let (other, mut watcher) = env.start_session().await;
+    events_until_end(&other, &mut watcher).await;
+    let (handle, mut watcher) = env.start_session().await;
+    events_until_end(&handle, &mut watcher).await;
+    let cursor: EventCursor = format!("0~{}:0", other.session).parse().unwrap();
+    let foreign = handle.watch(cursor).await;
+    handle.close().await.unwrap();
+    let seen = facts_of_all(foreign, BTreeMap::new()).await;
+    assert_eq!(seen.into_keys().collect::<Vec<_>>(), [handle.session]);
+    other.close().await.unwrap();
 }

@@ -164,8 +164,16 @@ async fn a_question_left_open_by_a_crash_is_asked_again_and_its_answer_kept() {
     let (handle, mut watcher) = env.engine.open(session).await.unwrap();
     log.extend(facts_until(&mut watcher, is_question).await);
     let call = asking_call(&log);
-    handle.send(SessionOp::AnswerQuestion { call, answers: vec![vec!["nonsense".into()]] }).await;
-    handle.send(SessionOp::AnswerQuestion { call, answers: vec![vec!["auto".into()]] }).await;
+    handle
+        .send(SessionOp::AnswerQuestion {
+            call,
+            answers: vec![vec!["nonsense".into()]],
+            asked: None,
+        })
+        .await;
+    handle
+        .send(SessionOp::AnswerQuestion { call, answers: vec![vec!["auto".into()]], asked: None })
+        .await;
     log.extend(facts_until(&mut watcher, is_turn_end).await);
     handle.close().await.unwrap();
     assert_eq!(outcomes(&log), ["[[\"auto\"]]"]);
@@ -178,7 +186,7 @@ async fn an_interrupt_ends_a_question_at_once() {
     let (handle, mut watcher) = env.engine.start_default_session().await.unwrap();
     handle.send(SessionOp::prompt("go")).await;
     let mut log = facts_until(&mut watcher, is_question).await;
-    handle.send(SessionOp::Interrupt).await;
+    handle.send(SessionOp::Interrupt { turn: None }).await;
     log.extend(facts_until(&mut watcher, is_turn_end).await);
     assert!(matches!(log.last(), Some(Fact::TurnEnded { end: TurnEndReason::Interrupted, .. })));
     handle.close().await.unwrap();
@@ -207,6 +215,7 @@ async fn calls_after_an_approved_plan_run_in_the_new_mode_up_to_the_max_mode() {
         .send(SessionOp::AnswerQuestion {
             call: asking_call(&log),
             answers: vec![vec!["full".into()]],
+            asked: None,
         })
         .await;
     log.extend(facts_until(&mut watcher, is_turn_end).await);

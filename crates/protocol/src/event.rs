@@ -9,11 +9,12 @@ use crate::call_approval_and_outcome::{
     ApprovalKind, Attachment, CallAuthor, CallOutcome, CallRepair, PermissionAnswer, RequestDanger,
 };
 use crate::call_description::CallDescription;
+use crate::client_info::ClientInfo;
 use crate::context_change::{ContextChange, SystemPromptState};
 use crate::fault::Fault;
 use crate::file_change::{FileChange, SeenFileDigest};
 use crate::hook::{HookPoint, HookVerdict};
-use crate::ids_and_timestamps::{CallId, LogSeq, PromptId, SessionId, UnixMillis};
+use crate::ids_and_timestamps::{CallId, LogSeq, OpId, PromptId, SessionId, UnixMillis};
 use crate::live_event::LiveEventRecord;
 use crate::permission_mode::PermissionMode;
 use crate::prompt_delivery::PromptDelivery;
@@ -310,6 +311,9 @@ pub enum Fact {
         session: SessionId,
         /// Agent that works in the subagent session.
         agent: String,
+        /// Last position in the log of the subagent before it started, if it has worked before.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        after: LogSeq,
     },
     /// A call is about to change files: all of these or none. The fact is in the log before the
     /// first file changes, so that the change can be undone, and a crash recovery can tell if it
@@ -371,6 +375,10 @@ pub enum Fact {
 /// The agent of a session for which no other agent is chosen.
 pub const DEFAULT_AGENT: &str = "build";
 
+fn is_zero(seq: &LogSeq) -> bool {
+    *seq == 0
+}
+
 fn default_agent() -> String {
     DEFAULT_AGENT.to_owned()
 }
@@ -386,11 +394,34 @@ pub struct FactRecord {
     pub session: SessionId,
     /// Position in the log of `session`.
     pub seq: LogSeq,
+    /// Epoch of the claim that wrote the fact, for a `LogPosition`; 0 if unknown. It means nothing
+    /// outside of the log, so it is not part of the JSON.
+    #[serde(skip)]
+    pub epoch: u64,
     /// Time of the fact.
     pub at: UnixMillis,
+    /// Operation that caused the fact, if it came from a client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<FactOrigin>,
     /// The fact itself.
     #[serde(flatten)]
     pub fact: Fact,
+}
+
+impl FactRecord {
+    /// Returns a record that no operation caused, of an unknown epoch.
+    pub fn new(session: SessionId, seq: LogSeq, at: UnixMillis, fact: Fact) -> FactRecord {
+        FactRecord { session, seq, epoch: 0, at, origin: None, fact }
+    }
+}
+
+/// The operation that caused a fact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FactOrigin {
+    /// ID of the operation.
+    pub op: OpId,
+    /// Client that sent it.
+    pub client: ClientInfo,
 }
 
 /// One line of the event stream: a fact (with `seq`) or a live event (without `seq`).

@@ -12,6 +12,7 @@ pub use crate::host_status::{
     StatusLineInput, TrustState,
 };
 use crate::ids_and_timestamps::{LogSeq, SessionId};
+use crate::op_request::OpError;
 use crate::ops_and_queries::{QueryReply, SessionOp, SessionQuery};
 use crate::prompt_settings::PromptSettings;
 use crate::report::{ReportAction, ReportKind, ReportRow};
@@ -75,7 +76,8 @@ pub enum FrontendRequest {
         /// The query; [`QueryReply`] has one variant for each.
         query: SessionQuery,
     },
-    /// Sends an operation to an open session: [`HostResponse::Done`].
+    /// Sends an operation to an open session: [`HostResponse::OpAccepted`] or
+    /// [`HostResponse::OpRejected`].
     SessionOp {
         /// Session ID from `HostResponse::SessionOpened`.
         session: SessionId,
@@ -349,6 +351,16 @@ pub enum DoctorCheckStatus {
 pub enum HostResponse {
     /// The request was carried out or passed on.
     Done,
+    /// Response to [`FrontendRequest::SessionOp`]: the facts of the operation are on record.
+    OpAccepted {
+        /// Last position of the log with all of them.
+        seq: LogSeq,
+    },
+    /// Response to [`FrontendRequest::SessionOp`]: the operation changed nothing.
+    OpRejected {
+        /// The reason.
+        error: OpError,
+    },
     /// Response to [`FrontendRequest::Status`]: the state of the host.
     Status {
         /// The complete state.

@@ -45,6 +45,8 @@ ids! {
     CallId;
     /// ID of a prompt of the user.
     PromptId;
+    /// ID of an operation (`OpRequest`), which its sender chooses.
+    OpId;
 }
 
 /// A position in the log of one session: 1, 2, 3, without gaps.

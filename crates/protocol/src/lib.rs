@@ -10,9 +10,11 @@ mod agent_role;
 pub mod call_approval_and_outcome;
 mod call_description;
 mod claude_tool_names;
+mod client_info;
 mod context_change;
 pub mod display_text;
 pub mod event;
+mod event_cursor;
 mod fact_properties;
 pub mod fault;
 mod file_change;
@@ -27,6 +29,7 @@ pub mod message;
 pub mod message_list;
 pub mod model_options;
 pub mod mutex_lock;
+mod op_request;
 pub mod ops_and_queries;
 pub mod path_escapes;
 pub mod permission_mode;
@@ -52,18 +55,23 @@ pub use call_approval_and_outcome::{
 };
 pub use call_description::CallDescription;
 pub use claude_tool_names::{ClaudeToolName, ClaudeToolNames};
+pub use client_info::{ClientInfo, ClientKind};
 pub use context_change::{ContextChange, SystemPromptState};
-pub use event::{DEFAULT_AGENT, Event, Fact, FactRecord};
+pub use event::{DEFAULT_AGENT, Event, Fact, FactOrigin, FactRecord};
+pub use event_cursor::{EventCursor, InvalidCursor, LogPosition, MAX_CURSOR_BYTES};
 pub use fault::{Fault, RetryState};
 pub use file_change::{FileChange, FileVersion, SeenFileDigest};
 pub use file_history::{ChangedFiles, DiffDirection, FileHistory, UndoArguments, UndoScope};
 pub use hook::{HookPoint, HookVerdict};
-pub use ids_and_timestamps::{CallId, LogSeq, PromptId, SessionId, UnixMillis};
-pub use live_event::{LiveEvent, LiveEventRecord, ModelStreamKind};
+pub use ids_and_timestamps::{CallId, LogSeq, OpId, PromptId, SessionId, UnixMillis};
+pub use live_event::{
+    LiveEvent, LiveEventRecord, ModelStreamKind, PartialCallProgress, StreamedText,
+};
 pub use log_text_search::{LogTextFinder, MatchingFact, SearchPattern};
 pub use message::{Message, MessagePart, MessageRole, ToolCallPart};
 pub use message_list::Messages;
 pub use model_options::{ModelOptions, ReasoningEffort, ToolChoice};
+pub use op_request::{OpError, OpRequest, OpResult};
 pub use ops_and_queries::{
     ModelToolDefinition, QueryReply, SessionOp, SessionQuery, SessionSearchHit, SessionSummary,
 };

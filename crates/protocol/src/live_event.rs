@@ -32,6 +32,15 @@ pub enum LiveEvent {
         /// Bytes of the arguments so far.
         argument_bytes: u64,
     },
+    /// The output so far of the model request under way, for a client that starts to watch in the
+    /// middle of it or that missed live events. It replaces all earlier `ModelDelta`s and
+    /// `PartialCall`s.
+    PartialStep {
+        /// Texts in the order in which the model began them.
+        texts: Vec<StreamedText>,
+        /// Calls that the model is still writing.
+        calls: Vec<PartialCallProgress>,
+    },
     /// Progress report of a running call.
     CallProgress {
         /// Call ID from `ToolCalled`.
@@ -78,11 +87,29 @@ pub enum LiveEvent {
         #[serde(flatten)]
         verdict: HookVerdict,
     },
-    /// A notice for the user that is not part of the conversation.
-    Notice {
-        /// Text of the notice, one sentence.
-        text: String,
-    },
+}
+
+/// A text of the model that is not complete.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StreamedText {
+    /// Stream that the text belongs to.
+    pub stream: ModelStreamKind,
+    /// The text so far.
+    pub text: String,
+}
+
+/// State of a call that the model is still writing, as in [`LiveEvent::PartialCall`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PartialCallProgress {
+    /// Distinguishes the calls of one step.
+    pub index: u64,
+    /// Name of the tool, as the model wrote it.
+    pub tool: String,
+    /// Path of the file that the call is about, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Bytes of the arguments so far.
+    pub argument_bytes: u64,
 }
 
 /// Streams of a model response.

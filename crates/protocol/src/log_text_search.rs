@@ -302,7 +302,7 @@ mod tests {
     fn find_matches(pattern: &str, facts: Vec<Fact>) -> Vec<(LogSeq, u32)> {
         let mut finder = LogTextFinder::new(SearchPattern::new(pattern).unwrap());
         for (seq, fact) in (1..).zip(facts) {
-            finder.push(&FactRecord { session: SessionId(id(1)), seq, at: UnixMillis(0), fact });
+            finder.push(&FactRecord::new(SessionId(id(1)), seq, UnixMillis(0), fact));
         }
         finder.into_matches().iter().map(|text_match| (text_match.seq, text_match.count)).collect()
     }

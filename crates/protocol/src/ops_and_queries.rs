@@ -51,6 +51,10 @@ pub enum SessionOp {
         call: CallId,
         /// Answer of the user.
         answer: PermissionAnswer,
+        /// Position of the `PermissionAsked` that the user saw. If the call has asked again since,
+        /// the answer is refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<LogSeq>,
     },
     /// Answers the questions of a call (`QuestionAsked`).
     AnswerQuestion {
@@ -58,6 +62,10 @@ pub enum SessionOp {
         call: CallId,
         /// One list per question, with the chosen options or the user's own text.
         answers: Vec<Vec<String>>,
+        /// Position of the `QuestionAsked` that the user saw. If the call has asked again since,
+        /// the answer is refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<LogSeq>,
     },
     /// Summarizes the conversation to free context (`ContextCompacted`).
     Compact,
@@ -72,7 +80,12 @@ pub enum SessionOp {
         agent: String,
     },
     /// Stops the current turn in an orderly way; a second `Interrupt` stops it at once.
-    Interrupt,
+    Interrupt {
+        /// Number of the turn to stop, so that a late request does not stop the next turn; the
+        /// current one if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<u32>,
+    },
     /// Undoes or redoes the session's changes to files. Changes made outside the session stay.
     Undo {
         /// Positions of the facts to undo, as [`QueryReply::Changes`] names them.
@@ -113,6 +126,21 @@ impl SessionOp {
             delivery: PromptDelivery::default(),
             settings: Default::default(),
         }
+    }
+
+    /// Returns an `SessionOp::Interrupt` of the current turn.
+    pub fn interrupt() -> SessionOp {
+        SessionOp::Interrupt { turn: None }
+    }
+
+    /// Returns the answer to the open permission request of a call.
+    pub fn answer_permission(call: CallId, answer: PermissionAnswer) -> SessionOp {
+        SessionOp::AnswerPermission { call, answer, asked: None }
+    }
+
+    /// Returns the answers to the open questions of a call.
+    pub fn answer_question(call: CallId, answers: Vec<Vec<String>>) -> SessionOp {
+        SessionOp::AnswerQuestion { call, answers, asked: None }
     }
 
     /// Returns the `bash` call for a shell command of the user.

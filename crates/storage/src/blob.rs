@@ -79,6 +79,12 @@ impl BlobStore {
         }
     }
 
+    /// Returns the size of a blob; `None` if it is missing.
+    pub(crate) fn size(&self, blob: &BlobRef) -> Option<usize> {
+        let metadata = std::fs::metadata(self.path(blob)).ok()?;
+        usize::try_from(metadata.len()).ok()
+    }
+
     /// Removes blobs that no fact refers to. If a removal fails, the next deletion of a session
     /// retries it.
     pub(crate) fn prune(&self, used: &HashSet<String>) {

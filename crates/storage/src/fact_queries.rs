@@ -1,10 +1,11 @@
 //! Queries for a range of facts, also in a damaged database.
 
+use crate::fact_rows::MAX_ROW_BYTES;
 use crate::session_rows::SessionRow;
 use crate::{StorageError, stored_facts};
 use sqlx::Row;
 use sqlx::sqlite::SqliteConnection;
-use windlass_protocol::{LogSeq, SessionId};
+use windlass_protocol::{LogPosition, LogSeq, SessionId};
 
 /// Selects the facts from `after` to `wanted`, and returns the last position to expect among them.
 pub(crate) async fn select_facts(
@@ -27,6 +28,53 @@ pub(crate) async fn select_facts(
         false => trusted_head(connection, session, last).await?,
     };
     Ok((head.min(wanted), text.unwrap_or_default()))
+}
+
+/// Returns the last of the positions after `after` up to `wanted` whose facts together have at most
+/// `bytes` bytes, at least the first one. Facts in blobs count as one that just needs no blob.
+pub(crate) async fn last_within_bytes(
+    connection: &mut SqliteConnection,
+    session: SessionId,
+    (after, wanted): (LogSeq, LogSeq),
+    bytes: usize,
+) -> Result<LogSeq, StorageError> {
+    let last: Option<i64> = sqlx::query_scalar(
+        "SELECT max(seq) FROM (
+           SELECT seq, sum(ifnull(octet_length(body), ?4)) OVER (ORDER BY seq) AS bytes
+           FROM event WHERE session = ?1 AND seq > ?2 AND seq <= ?3)
+         WHERE bytes <= ?5",
+    )
+    .bind(session.0)
+    .bind(after as i64)
+    .bind(i64::try_from(wanted).unwrap_or(i64::MAX))
+    .bind(MAX_ROW_BYTES as i64)
+    .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
+    .fetch_one(&mut *connection)
+    .await?;
+    Ok(last.map_or(0, |last| last as LogSeq).max(after.saturating_add(1)))
+}
+
+/// Returns the last position up to `position` that the log and a reader have in common.
+pub(crate) async fn find_position(
+    connection: &mut SqliteConnection,
+    session: SessionId,
+    position: LogPosition,
+) -> Result<LogPosition, StorageError> {
+    let found: Option<(i64, i64)> = sqlx::query_as(
+        "SELECT seq, epoch FROM event WHERE session = ?1 AND seq <= ?2 AND epoch <= ?3
+         ORDER BY seq DESC LIMIT 1",
+    )
+    .bind(session.0)
+    .bind(i64::try_from(position.seq).unwrap_or(i64::MAX))
+    .bind(position.epoch.map_or(i64::MAX, |epoch| i64::try_from(epoch).unwrap_or(i64::MAX)))
+    .fetch_optional(connection)
+    .await?;
+    let Some((seq, epoch)) = found else { return Ok(LogPosition::START) };
+    let found = LogPosition { seq: seq as LogSeq, epoch: Some(epoch as u64) };
+    // An earlier epoch at the same position: the clock was set back after the end of the log was
+    // lost, so epochs do not say where both histories part.
+    let is_other = position.epoch.is_some() && found.epoch != position.epoch;
+    Ok(if is_other && found.seq == position.seq { LogPosition::START } else { found })
 }
 
 /// Returns the head from the session's row if the row is intact, otherwise the last position that

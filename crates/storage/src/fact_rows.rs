@@ -10,6 +10,9 @@ use windlass_protocol::{BlobRef, CallOutcome, Fact, LogSeq, RecordCheck, Session
 /// The version of a stored fact's JSON.
 pub(crate) const FACT_FORMAT_VERSION: i64 = 1;
 
+/// A fact with longer JSON is stored as a blob, so that rows stay small.
+pub(crate) const MAX_ROW_BYTES: usize = 64 * 1024;
+
 /// Returns the blobs that a fact refers to.
 fn referenced_blobs(fact: &Fact) -> impl Iterator<Item = &BlobRef> {
     let (full_text, attachments, changes) = match fact {
@@ -36,18 +39,23 @@ pub(crate) struct FactHeader<'a> {
     pub(crate) kind: &'a str,
     pub(crate) format: i64,
     pub(crate) has_blob: bool,
+    pub(crate) origin: Option<&'a str>,
 }
 
 impl fmt::Display for FactHeader<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FactHeader { session, seq, epoch, at, kind, format, has_blob } = self;
-        write!(f, "{session} {seq} {epoch} {} {kind} {format} {has_blob}", at.0)
+        let FactHeader { session, seq, epoch, at, kind, format, has_blob, origin } = self;
+        write!(f, "{session} {seq} {epoch} {} {kind} {format} {has_blob}", at.0)?;
+        // Most facts have none.
+        origin.map_or(Ok(()), |origin| write!(f, " {origin}"))
     }
 }
 
 /// An encoded fact to be inserted.
 pub(crate) struct FactToInsert<'a> {
     pub(crate) at: UnixMillis,
+    /// The `FactOrigin` as JSON.
+    pub(crate) origin: Option<String>,
     pub(crate) fact: &'a Fact,
     pub(crate) body: Option<String>,
     pub(crate) blob: Option<BlobRef>,
@@ -64,6 +72,7 @@ impl FactToInsert<'_> {
             kind: self.fact.kind(),
             format: FACT_FORMAT_VERSION,
             has_blob: self.body.is_none(),
+            origin: self.origin.as_deref(),
         };
         let text = match (&self.body, &self.blob) {
             (Some(body), _) => body.as_str(),
@@ -110,8 +119,9 @@ pub(crate) async fn insert_facts(
     for ((seq, stored), check) in (expected + 1..).zip(facts).zip(&checks) {
         // If the session's row was not changed, nothing is.
         batch.push(
-            "INSERT INTO event (session, seq, epoch, at, kind, format, body, blob, \"check\")
-             SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE changes() > 0",
+            "INSERT INTO event
+               (session, seq, epoch, at, kind, format, body, blob, \"check\", origin)
+             SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE changes() > 0",
         );
         batch.bind(session.0)?;
         batch.bind(seq as i64)?;
@@ -122,6 +132,7 @@ pub(crate) async fn insert_facts(
         batch.bind(stored.body.as_deref())?;
         batch.bind(stored.blob.as_ref().map(BlobRef::as_str))?;
         batch.bind(check.as_bytes())?;
+        batch.bind(stored.origin.as_deref())?;
         if batch.is_full() {
             changed_rows += batch.execute(connection).await?;
         }

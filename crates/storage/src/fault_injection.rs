@@ -1,10 +1,12 @@
 //! Fault injection for tests: a log with a hook around its writes. Tests wrap the real log to count
 //! writes, to stop at one, or to simulate a full disk.
 
-use crate::{Log, SessionClaim, StorageError};
+use crate::{Log, PageLimit, SessionClaim, SessionFilter, StorageError};
 use async_trait::async_trait;
 use std::sync::Arc;
-use windlass_protocol::{BlobRef, Fact, FactRecord, LogSeq, SessionId, SessionSummary, UnixMillis};
+use windlass_protocol::{
+    BlobRef, Fact, FactRecord, LogPosition, LogSeq, SessionId, SessionSummary, UnixMillis,
+};
 
 /// The kind of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,13 +88,21 @@ impl<T: LogWriteHook> Log for HookedLog<T> {
         self.write_with_hook(LogWriteKind::Facts(claim.session), append).await
     }
 
-    async fn read_limited(
+    async fn read_page(
         &self,
         session: SessionId,
         after: LogSeq,
-        limit: usize,
+        limit: PageLimit,
     ) -> Result<Vec<FactRecord>, StorageError> {
-        self.log.read_limited(session, after, limit).await
+        self.log.read_page(session, after, limit).await
+    }
+
+    async fn resume_position(
+        &self,
+        session: SessionId,
+        position: LogPosition,
+    ) -> Result<LogPosition, StorageError> {
+        self.log.resume_position(session, position).await
     }
 
     async fn search(
@@ -112,8 +122,8 @@ impl<T: LogWriteHook> Log for HookedLog<T> {
         self.log.read_turn_facts(session, limit).await
     }
 
-    async fn list(&self) -> Result<Vec<SessionSummary>, StorageError> {
-        self.log.list().await
+    async fn list(&self, filter: &SessionFilter) -> Result<Vec<SessionSummary>, StorageError> {
+        self.log.list(filter).await
     }
 
     async fn delete(&self, session: SessionId) -> Result<(), StorageError> {

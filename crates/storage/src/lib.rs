@@ -34,7 +34,9 @@ pub use stored_facts::LogDamage;
 use async_trait::async_trait;
 use std::any::Any;
 use std::fs::File;
-use windlass_protocol::{BlobRef, Fact, FactRecord, LogSeq, SessionId, SessionSummary, UnixMillis};
+use windlass_protocol::{
+    BlobRef, Fact, FactRecord, LogPosition, LogSeq, SessionId, SessionSummary, UnixMillis,
+};
 
 /// Storage for the logs of sessions. Its design fits a database shared by many machines as well as
 /// a file on a laptop: a claim can be a row with a lease, an append one guarded statement.
@@ -70,16 +72,24 @@ pub trait Log: Send + Sync {
         session: SessionId,
         after: LogSeq,
     ) -> Result<Vec<FactRecord>, StorageError> {
-        self.read_limited(session, after, MAX_PAGE_FACTS).await
+        self.read_page(session, after, PageLimit::facts(MAX_PAGE_FACTS)).await
     }
 
-    /// Like `read`, but returns at most `limit` facts.
-    async fn read_limited(
+    /// Like `read`, with a smaller limit. If there are facts, it returns at least one.
+    async fn read_page(
         &self,
         session: SessionId,
         after: LogSeq,
-        limit: usize,
+        limit: PageLimit,
     ) -> Result<Vec<FactRecord>, StorageError>;
+
+    /// Returns the last position up to `position` at which the log still has the fact that a reader
+    /// saw there: `position` itself, or an earlier one if the end of the log was lost since.
+    async fn resume_position(
+        &self,
+        session: SessionId,
+        position: LogPosition,
+    ) -> Result<LogPosition, StorageError>;
 
     /// Returns the last facts about prompts and the sequence of turns (prompts, starts and ends of
     /// turns, rewinds), in order, at most `limit`. The cost depends only on the number of facts
@@ -99,8 +109,8 @@ pub trait Log: Send + Sync {
         limit: usize,
     ) -> Result<Vec<FactRecord>, StorageError>;
 
-    /// Lists all sessions that have facts, the most recently used first.
-    async fn list(&self) -> Result<Vec<SessionSummary>, StorageError>;
+    /// Lists sessions that have facts, the most recently used first.
+    async fn list(&self, filter: &SessionFilter) -> Result<Vec<SessionSummary>, StorageError>;
 
     /// Deletes a session, its subagent sessions, and all data that only they use.
     async fn delete(&self, session: SessionId) -> Result<(), StorageError>;
@@ -131,6 +141,34 @@ pub trait Log: Send + Sync {
 
 /// The maximum number of facts that one [`Log::read`] returns.
 pub const MAX_PAGE_FACTS: usize = 1_000;
+
+/// The maximum size of a page of facts.
+#[derive(Clone, Copy, Debug)]
+pub struct PageLimit {
+    pub facts: usize,
+    /// Bytes of the facts as JSON.
+    pub bytes: usize,
+}
+
+impl PageLimit {
+    /// Returns a limit for the number of facts only.
+    pub fn facts(facts: usize) -> PageLimit {
+        PageLimit { facts, bytes: usize::MAX }
+    }
+}
+
+/// Selects sessions for [`Log::list`]. The default selects all.
+#[derive(Clone, Debug, Default)]
+pub struct SessionFilter {
+    /// Only sessions that work in this folder.
+    pub workspace: Option<String>,
+    /// True to leave out the sessions of subagents.
+    pub is_top_level: bool,
+    /// Only sessions that follow this one in the list, for the next page.
+    pub after: Option<SessionId>,
+    /// Maximum number of sessions.
+    pub limit: Option<usize>,
+}
 
 /// The right to write to a session, until another process claims it.
 pub struct SessionClaim {

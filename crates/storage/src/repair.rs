@@ -11,7 +11,7 @@ use crate::file_lock::lock_in_turn;
 use crate::session_rows::SessionRow;
 use crate::sqlite::{SqliteLog, write_locks};
 use crate::stored_facts::{self, LogDamage};
-use crate::{Log, MAX_PAGE_FACTS, StorageError, data_folder};
+use crate::{Log, MAX_PAGE_FACTS, PageLimit, StorageError, data_folder};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{Connection, Row};
 use std::collections::BTreeMap;
@@ -67,7 +67,8 @@ impl SqliteLog {
     pub async fn find_damage(&self, session: SessionId) -> Result<Vec<LogDamage>, StorageError> {
         let (mut damage, mut after) = (Vec::new(), 0);
         loop {
-            let page = self.read_page(session, after, MAX_PAGE_FACTS).await?;
+            let page =
+                self.read_fact_page(session, after, PageLimit::facts(MAX_PAGE_FACTS)).await?;
             damage.extend(page.damage);
             let Some(last) = page.records.last() else { return Ok(damage) };
             after = last.seq;
@@ -368,7 +369,7 @@ impl Salvage {
             return Ok(());
         }
         let text = stored_facts::join_facts(&texts);
-        let page = stored_facts::decode_page(session, 0, head, &text, &target.blobs)?;
+        let page = stored_facts::decode_page(session, (0, head), &text, usize::MAX, &target.blobs)?;
         let is_lost = |fact: &Fact| matches!(fact, Fact::FactsLost { .. });
         report.sessions += 1;
         report.facts += page.records.iter().filter(|record| !is_lost(&record.fact)).count() as u64;

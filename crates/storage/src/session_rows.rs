@@ -1,7 +1,7 @@
 //! Rows of sessions: the summary of a session, protected by a digest.
 
-use crate::StorageError;
 use crate::statement_batch::StatementBatch;
+use crate::{SessionFilter, StorageError};
 use sqlx::Row;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use uuid::Uuid;
@@ -41,6 +41,29 @@ impl SessionRow {
     ) -> Result<Vec<SessionRow>, StorageError> {
         let query = sqlx::AssertSqlSafe(format!("{SELECT} WHERE head > 0"));
         let rows = sqlx::query(query).fetch_all(connection).await?;
+        rows.iter().map(SessionRow::decode).collect()
+    }
+
+    /// Loads the sessions that a filter selects, the most recently used first.
+    pub(crate) async fn load_filtered(
+        connection: &mut SqliteConnection,
+        filter: &SessionFilter,
+    ) -> Result<Vec<SessionRow>, StorageError> {
+        let mut query = sqlx::QueryBuilder::new(SELECT);
+        query.push(" WHERE head > 0");
+        if let Some(workspace) = &filter.workspace {
+            query.push(" AND workspace = ").push_bind(workspace);
+        }
+        if filter.is_top_level {
+            query.push(" AND parent IS NULL");
+        }
+        if let Some(after) = filter.after {
+            query.push(" AND (used, id) < (SELECT used, id FROM session WHERE id = ");
+            query.push_bind(after.0).push(")");
+        }
+        query.push(" ORDER BY used DESC, id DESC LIMIT ");
+        query.push_bind(filter.limit.map_or(-1, |limit| limit as i64));
+        let rows = query.build().fetch_all(connection).await?;
         rows.iter().map(SessionRow::decode).collect()
     }
 
@@ -96,7 +119,7 @@ impl SessionRow {
             &cost,
             parent.as_ref().map_or(&[], |parent| parent.as_slice()),
         ];
-        // Rows of format 6 have no such column, and most sessions are not forks.
+        // Most sessions are not forks.
         parts.extend(forked_from.as_ref().map(|source| source.as_slice()));
         digest_parts(&parts)
     }

@@ -9,13 +9,18 @@
 
 use crate::blob::BlobStore;
 use crate::database_open::{self, BUSY_TIMEOUT, open_database};
-use crate::fact_queries::{select_facts, select_facts_one_by_one};
-use crate::fact_rows::{FactToInsert, insert_facts};
+use crate::fact_queries::{
+    find_position, last_within_bytes, select_facts, select_facts_one_by_one,
+};
+use crate::fact_rows::{FactToInsert, MAX_ROW_BYTES, insert_facts};
 use crate::file_copies::{self, FileCopyStore};
 use crate::file_lock::lock_any_in_turn;
 use crate::session_rows::SessionRow;
 use crate::stored_facts::{self, FactPage};
-use crate::{Log, MAX_PAGE_FACTS, SessionClaim, StorageError, data_folder, head_file};
+use crate::{
+    Log, MAX_PAGE_FACTS, PageLimit, SessionClaim, SessionFilter, StorageError, data_folder,
+    head_file,
+};
 use async_trait::async_trait;
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
@@ -26,19 +31,16 @@ use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 use windlass_protocol::event::DEFAULT_AGENT;
 use windlass_protocol::{
-    BlobRef, CallId, Fact, FactRecord, LogSeq, ParentCall, SessionId, SessionSummary, UnixMillis,
+    BlobRef, CallId, Fact, FactOrigin, FactRecord, LogPosition, LogSeq, ParentCall, SessionId,
+    SessionSummary, UnixMillis,
 };
 
-/// The first database format that this build reads; formats 1 to 5 belong to unreleased builds.
-pub(crate) const FIRST_FORMAT: i64 = 6;
+/// The first database format that this build reads; formats 1 to 7 belong to unreleased builds.
+pub(crate) const FIRST_FORMAT: i64 = 8;
 
 /// Each entry takes the database to the next format; the first one from an empty database to
 /// `FIRST_FORMAT`.
-pub(crate) const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/log_6.sql"), include_str!("migrations/log_7.sql")];
-
-/// A fact with longer JSON is stored as a blob, so that rows stay small.
-const MAX_ROW_BYTES: usize = 64 * 1024;
+pub(crate) const MIGRATIONS: &[&str] = &[include_str!("migrations/log_8.sql")];
 
 /// The title of a session whose row is damaged.
 const DAMAGED_TITLE: &str = "(damaged: run `windlass doctor --repair`)";
@@ -147,14 +149,25 @@ impl SqliteLog {
     }
 
     /// Reads the facts after a position, at most `limit`, and finds damage.
-    pub(crate) async fn read_page(
+    pub(crate) async fn read_fact_page(
         &self,
         session: SessionId,
         after: LogSeq,
-        limit: usize,
+        limit: PageLimit,
     ) -> Result<FactPage, StorageError> {
         let mut connection = self.connection.lock().await;
-        let wanted = after.saturating_add(limit as LogSeq);
+        let wanted = after.saturating_add(limit.facts.min(MAX_PAGE_FACTS) as LogSeq);
+        let wanted = match limit.bytes {
+            usize::MAX => wanted,
+            bytes => {
+                let range = (after, wanted);
+                match last_within_bytes(&mut connection, session, range, bytes).await {
+                    // Damaged pages are read fact by fact below.
+                    Err(error) if error.is_corruption() => wanted,
+                    last => last?.min(wanted),
+                }
+            }
+        };
         let selected = select_facts(&mut connection, session, after, wanted).await;
         let (through, text) = match selected {
             Err(error) if error.is_corruption() => {
@@ -165,7 +178,7 @@ impl SqliteLog {
         drop(connection);
         let page = self
             .run_blocking(move |blobs| {
-                stored_facts::decode_page(session, after, through, &text, blobs)
+                stored_facts::decode_page(session, (after, through), &text, limit.bytes, blobs)
             })
             .await?;
         self.restore_first_fact(session, page).await
@@ -200,12 +213,13 @@ impl SqliteLog {
         &self,
         claim: &SessionClaim,
         expected: LogSeq,
-        facts: impl Iterator<Item = (UnixMillis, &'a Fact)> + Send,
+        facts: impl Iterator<Item = (UnixMillis, Option<&'a FactOrigin>, &'a Fact)> + Send,
     ) -> Result<LogSeq, StorageError> {
         let mut rows = Vec::new();
-        for (at, fact) in facts {
+        for (at, origin, fact) in facts {
             let (body, blob) = self.encode_fact(fact).await?;
-            rows.push(FactToInsert { at, fact, body, blob });
+            let origin = origin.map(serde_json::to_string).transpose()?;
+            rows.push(FactToInsert { at, origin, fact, body, blob });
         }
         let row = self.load_own_row(claim, expected).await?;
         let (mut connection, _turn) = self.begin_write().await?;
@@ -279,7 +293,7 @@ impl Log for SqliteLog {
         at: UnixMillis,
         facts: &[Fact],
     ) -> Result<LogSeq, StorageError> {
-        self.append_facts(claim, expected, facts.iter().map(|fact| (at, fact))).await
+        self.append_facts(claim, expected, facts.iter().map(|fact| (at, None, fact))).await
     }
 
     async fn append_records(
@@ -288,7 +302,7 @@ impl Log for SqliteLog {
         expected: LogSeq,
         records: &[FactRecord],
     ) -> Result<LogSeq, StorageError> {
-        let facts = records.iter().map(|record| (record.at, &record.fact));
+        let facts = records.iter().map(|record| (record.at, record.origin.as_ref(), &record.fact));
         self.append_facts(claim, expected, facts).await
     }
 
@@ -310,13 +324,27 @@ impl Log for SqliteLog {
         stored_facts::decode_facts(session, &stored_facts::join_facts(&facts), &self.blobs)
     }
 
-    async fn read_limited(
+    async fn read_page(
         &self,
         session: SessionId,
         after: LogSeq,
-        limit: usize,
+        limit: PageLimit,
     ) -> Result<Vec<FactRecord>, StorageError> {
-        Ok(self.read_page(session, after, limit.min(MAX_PAGE_FACTS)).await?.records)
+        Ok(self.read_fact_page(session, after, limit).await?.records)
+    }
+
+    async fn resume_position(
+        &self,
+        session: SessionId,
+        position: LogPosition,
+    ) -> Result<LogPosition, StorageError> {
+        let mut connection = self.connection.lock().await;
+        let found = find_position(&mut connection, session, position).await;
+        match found {
+            // Reading replaces the damaged facts.
+            Err(error) if error.is_corruption() => Ok(position),
+            found => found,
+        }
     }
 
     async fn read_turn_facts(
@@ -335,11 +363,10 @@ impl Log for SqliteLog {
         self.run_blocking(move |blobs| stored_facts::decode_facts(session, &text, blobs)).await
     }
 
-    async fn list(&self) -> Result<Vec<SessionSummary>, StorageError> {
+    async fn list(&self, filter: &SessionFilter) -> Result<Vec<SessionSummary>, StorageError> {
         let mut connection = self.connection.lock().await;
-        let mut rows = SessionRow::load_all(&mut connection).await?;
+        let rows = SessionRow::load_filtered(&mut connection, filter).await?;
         drop(connection);
-        rows.sort_by_key(|row| std::cmp::Reverse((row.used, row.summary.session)));
         let summary = |row: SessionRow| match row.is_intact() {
             true => row.summary,
             false => SessionSummary { title: DAMAGED_TITLE.to_owned(), ..row.summary },
@@ -419,15 +446,16 @@ pub(crate) fn write_locks(folder: &Path) -> Vec<PathBuf> {
     (0..MAX_WRITERS).map(|index| folder.join(format!("write-{index}.lock"))).collect()
 }
 
-/// Makes the caller the writer of a session: raises its epoch.
+/// Makes the caller the writer of a session: raises its epoch. The epoch is a time, not a count: a
+/// claim that is lost with the facts written under it must not be repeated by the next one.
 async fn claim_session(
     connection: &mut SqliteConnection,
     session: SessionId,
 ) -> Result<SessionRow, StorageError> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     sqlx::query(
-        "INSERT INTO session (id, epoch) VALUES (?1, 1)
-         ON CONFLICT (id) DO UPDATE SET epoch = epoch + 1",
+        "INSERT INTO session (id, epoch) VALUES (?1, CAST(unixepoch('subsec') * 1000 AS INTEGER))
+         ON CONFLICT (id) DO UPDATE SET epoch = max(epoch + 1, excluded.epoch)",
     )
     .bind(session.0)
     .execute(&mut *transaction)

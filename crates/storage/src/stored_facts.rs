@@ -8,10 +8,12 @@ use crate::StorageError;
 use crate::blob::BlobStore;
 use crate::fact_rows::{FACT_FORMAT_VERSION, FactHeader};
 use std::collections::BTreeMap;
-use windlass_protocol::{BlobRef, Fact, FactRecord, LogSeq, RecordCheck, SessionId, UnixMillis};
+use windlass_protocol::{
+    BlobRef, Fact, FactOrigin, FactRecord, LogSeq, RecordCheck, SessionId, UnixMillis,
+};
 
 /// Separates facts; `FIELD_SEPARATOR` separates the fields of a fact: position, epoch, time, kind,
-/// format, check, blob, body.
+/// format, check, blob, origin, body.
 const FACT_SEPARATOR: u8 = 0x1e;
 const FIELD_SEPARATOR: u8 = 0x1f;
 
@@ -19,7 +21,7 @@ const FIELD_SEPARATOR: u8 = 0x1f;
 macro_rules! fact_text {
     () => {
         "concat_ws(char(31), seq, epoch, at, kind, format, lower(hex(\"check\")), \
-         ifnull(blob, ''), body)"
+         ifnull(blob, ''), ifnull(origin, ''), body)"
     };
 }
 
@@ -85,12 +87,13 @@ pub(crate) fn join_facts(facts: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Decodes the facts after `after` up to `through`. `text` also contains the fact at `after`,
-/// because its check is part of the next one.
+/// because its check is part of the next one. Stops after `max_bytes`, which the size of a fact in a
+/// blob may exceed, but returns at least one fact.
 pub(crate) fn decode_page(
     session: SessionId,
-    after: LogSeq,
-    through: LogSeq,
+    (after, through): (LogSeq, LogSeq),
     text: &[u8],
+    max_bytes: usize,
     blobs: &BlobStore,
 ) -> Result<FactPage, StorageError> {
     let rows: BTreeMap<LogSeq, StoredFact<'_>> =
@@ -101,8 +104,13 @@ pub(crate) fn decode_page(
     };
     let mut is_previous_intact = previous.is_some();
     let mut page = FactPage::default();
+    let mut bytes = 0_usize;
     for seq in after + 1..=through {
         let row = rows.get(&seq);
+        bytes = bytes.saturating_add(row.map_or(0, |row| row.stored_bytes(blobs)));
+        if bytes > max_bytes && !page.records.is_empty() {
+            break;
+        }
         let decoded = match row {
             None => Err("it is missing".to_owned()),
             Some(row) => match row.is_intact(session, previous.as_ref(), is_previous_intact) {
@@ -112,6 +120,8 @@ pub(crate) fn decode_page(
         };
         is_previous_intact = decoded.is_ok();
         previous = row.and_then(|row| row.check);
+        let intact_row = row.filter(|_| is_previous_intact);
+        let (epoch, origin) = intact_row.map_or((0, None), |row| (row.epoch as u64, row.origin()));
         let (at, fact) = match decoded {
             Ok(fact) => (row.map_or(UnixMillis(0), |row| row.at), fact),
             Err(reason) => {
@@ -120,7 +130,7 @@ pub(crate) fn decode_page(
                 (at, Fact::FactsLost { count: 1, reason })
             }
         };
-        page.records.push(FactRecord { session, seq, at, fact });
+        page.records.push(FactRecord { session, seq, epoch, at, origin, fact });
     }
     Ok(page)
 }
@@ -134,7 +144,8 @@ pub(crate) fn decode_facts(
     let mut records = Vec::new();
     for row in parse_facts(text).filter(|row| row.is_intact(session, None, false)) {
         if let Ok(fact) = row.decode(session, blobs)? {
-            records.push(FactRecord { session, seq: row.seq, at: row.at, fact });
+            let (epoch, origin) = (row.epoch as u64, row.origin());
+            records.push(FactRecord { session, seq: row.seq, epoch, at: row.at, origin, fact });
         }
     }
     records.sort_by_key(|record| record.seq);
@@ -156,13 +167,14 @@ struct StoredFact<'a> {
     format: i64,
     check: Option<RecordCheck>,
     blob: &'a str,
+    origin: &'a str,
     body: Option<&'a [u8]>,
 }
 
 /// Parses the columns of facts. A fact whose numbers cannot be parsed is left out.
 fn parse_facts(text: &[u8]) -> impl Iterator<Item = StoredFact<'_>> {
     text.split(|byte| *byte == FACT_SEPARATOR).filter_map(|row| {
-        let mut fields = row.splitn(8, |byte| *byte == FIELD_SEPARATOR);
+        let mut fields = row.splitn(9, |byte| *byte == FIELD_SEPARATOR);
         let mut text = || fields.next().and_then(|field| std::str::from_utf8(field).ok());
         Some(StoredFact {
             seq: text()?.parse().ok()?,
@@ -172,12 +184,24 @@ fn parse_facts(text: &[u8]) -> impl Iterator<Item = StoredFact<'_>> {
             format: text()?.parse().ok()?,
             check: RecordCheck::parse(text()?),
             blob: text()?,
+            origin: text()?,
             body: fields.next(),
         })
     })
 }
 
 impl StoredFact<'_> {
+    /// Returns the operation that caused the fact.
+    fn origin(&self) -> Option<FactOrigin> {
+        serde_json::from_str(self.origin).ok()
+    }
+
+    /// Returns the size of the JSON; 0 if its blob is missing.
+    fn stored_bytes(&self, blobs: &BlobStore) -> usize {
+        let blob_bytes = || BlobRef::parse(self.blob).and_then(|blob| blobs.size(&blob));
+        self.body.map_or_else(|| blob_bytes().unwrap_or(0), <[u8]>::len)
+    }
+
     /// Returns true if the fact matches its check. If the fact before it is lost, a check that
     /// covers the fact alone is enough.
     fn is_intact(
@@ -194,6 +218,7 @@ impl StoredFact<'_> {
             kind: self.kind,
             format: self.format,
             has_blob: self.body.is_none(),
+            origin: Some(self.origin).filter(|origin| !origin.is_empty()),
         };
         let header = header.to_string();
         let parts = [header.as_bytes(), self.body.unwrap_or(self.blob.as_bytes())];

@@ -113,7 +113,7 @@ async fn damage_to_a_fact_costs_that_fact_and_a_repair_keeps_the_rest() {
             Ok(_) => assert!(!is_row_damaged, "{damage}"),
             Err(error) => panic!("{damage}: {error}"),
         }
-        let listed = log.list().await.unwrap();
+        let listed = log.list(&Default::default()).await.unwrap();
         assert_eq!(listed[0].title.contains("damaged"), is_row_damaged, "{damage}: {listed:?}");
         drop(claimed);
         drop(log);
@@ -123,7 +123,7 @@ async fn damage_to_a_fact_costs_that_fact_and_a_repair_keeps_the_rest() {
         assert_eq!(report.lost_facts, 2 * lost.len() as u64, "{damage}");
         assert!(report.damaged_copy.join("windlass.db").exists());
         let log = SqliteLog::open(folder.path()).await.unwrap();
-        assert_eq!(log.list().await.unwrap()[0].title, "prompt 2", "{damage}");
+        assert_eq!(log.list(&Default::default()).await.unwrap()[0].title, "prompt 2", "{damage}");
         let claim = log.claim(session(1)).await.unwrap();
         assert_eq!((claim.head, claim.lost_facts), (12, 0), "{damage}");
         log.append(&claim, 12, UnixMillis(9), &facts(1)[1..2]).await.unwrap();
@@ -265,7 +265,7 @@ async fn compare(folder: &Path, sessions: u128) -> Result<u64, String> {
         Err(_) => return Ok(u64::MAX),
     };
     let mut lost = 0;
-    let Ok(listed) = log.list().await else { return Ok(u64::MAX) };
+    let Ok(listed) = log.list(&Default::default()).await else { return Ok(u64::MAX) };
     let is_structure_damaged = !log.check_structure().await.unwrap().is_empty();
     for number in 1..=sessions {
         let claimed = log.claim(session(number)).await;
@@ -393,7 +393,7 @@ fn child_reads_read_only() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let log = SqliteLog::open(&folder).await.unwrap();
-        assert_eq!(log.list().await.unwrap().len(), 2);
+        assert_eq!(log.list(&Default::default()).await.unwrap().len(), 2);
         assert_eq!(read_all(&log, session(2), 0).await.unwrap().len(), 12);
         let error = log.claim(session(1)).await.err().unwrap().to_string();
         assert!(error.contains("Read-only"), "{error}");

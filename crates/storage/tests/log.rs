@@ -149,7 +149,7 @@ async fn sessions_are_listed_last_used_first_with_the_end_of_their_last_turn() {
         log.append(&claim, 3, UnixMillis(at), &[end]).await.unwrap();
     }
     log.claim(session(4)).await.unwrap();
-    let list = log.list().await.unwrap();
+    let list = log.list(&Default::default()).await.unwrap();
     let titles: Vec<&str> = list.iter().map(|s| s.title.as_str()).collect();
     assert_eq!(
         titles,
@@ -219,7 +219,7 @@ async fn deleting_a_session_removes_only_the_blobs_that_no_other_session_uses() 
         }
     }
     log.delete(session(1)).await.unwrap();
-    assert_eq!(log.list().await.unwrap().len(), 1);
+    assert_eq!(log.list(&Default::default()).await.unwrap().len(), 1);
     assert_eq!(log.get_blob(&shared).await.unwrap(), b"shared");
     assert_eq!(log.get_blob(&attached).await.unwrap(), b"attached");
     assert_eq!(log.get_blob(&in_output).await.unwrap(), b"shown");
@@ -241,7 +241,7 @@ async fn deleting_a_session_also_removes_sessions_without_facts() {
     let left = files(&folder.path().join("locks"));
     assert_eq!(left, [folder.path().join("locks").join(session(3).to_string())]);
     log.append(&open_claim, 0, UnixMillis(1), &[model_text("x")]).await.unwrap();
-    assert_eq!(log.list().await.unwrap().len(), 1);
+    assert_eq!(log.list(&Default::default()).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -321,7 +321,8 @@ fn several_processes_share_one_database_without_lock_errors() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let log = open_log(folder.path()).await;
-        let lengths: Vec<u64> = log.list().await.unwrap().iter().map(|s| s.fact_count).collect();
+        let lengths: Vec<u64> =
+            log.list(&Default::default()).await.unwrap().iter().map(|s| s.fact_count).collect();
         assert_eq!(lengths, [APPENDS; WRITERS as usize]);
     });
 }

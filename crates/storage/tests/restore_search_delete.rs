@@ -39,7 +39,8 @@ async fn create_session(log: &SqliteLog, number: u128, parent: Option<u128>, fac
 }
 
 async fn session_ids(log: &SqliteLog) -> Vec<SessionId> {
-    let mut ids: Vec<SessionId> = log.list().await.unwrap().iter().map(|row| row.session).collect();
+    let mut ids: Vec<SessionId> =
+        log.list(&Default::default()).await.unwrap().iter().map(|row| row.session).collect();
     ids.sort();
     ids
 }
@@ -49,11 +50,8 @@ async fn a_restored_log_keeps_its_times_and_shares_its_blobs() {
     let folder = tempfile::tempdir().unwrap();
     let log = SqliteLog::open(folder.path()).await.unwrap();
     let facts = [session_opened(None), model_text("x".repeat(100_000)), model_text("short")];
-    let record = |(seq, fact): (u64, &Fact)| FactRecord {
-        session: session(7),
-        seq,
-        at: UnixMillis(seq * 1_000),
-        fact: fact.clone(),
+    let record = |(seq, fact): (u64, &Fact)| {
+        FactRecord::new(session(7), seq, UnixMillis(seq * 1_000), fact.clone())
     };
     let records: Vec<FactRecord> = (1..).zip(&facts).map(record).collect();
     let (one, two) = (log.claim(session(1)).await.unwrap(), log.claim(session(2)).await.unwrap());
@@ -61,7 +59,7 @@ async fn a_restored_log_keeps_its_times_and_shares_its_blobs() {
     assert_eq!(log.append_records(&two, 0, &records).await.unwrap(), 3);
     let refused = log.append_records(&two, 0, &records).await;
     assert!(matches!(refused, Err(StorageError::Fenced { .. })), "the session has facts already");
-    let row = log.list().await.unwrap().remove(0);
+    let row = log.list(&Default::default()).await.unwrap().remove(0);
     assert_eq!((row.changed_at, row.fact_count), (UnixMillis(3_000), 3));
     drop((one, two));
     log.delete(session(1)).await.unwrap();

@@ -122,7 +122,8 @@ async fn facts_copied_by_a_fork_count_once_and_the_fork_names_its_source() {
     append(&log, 2, DAY, &[forked, prompt(), started, ended]).await;
     let all = log.usage_statistics(UnixMillis(0), day_of).await.unwrap();
     assert_eq!((all.total.usage.input, all.total.cost), (1_030, Cost(12)));
-    let sources: Vec<_> = log.list().await.unwrap().iter().map(|row| row.forked_from).collect();
+    let sources: Vec<_> =
+        log.list(&Default::default()).await.unwrap().iter().map(|row| row.forked_from).collect();
     assert_eq!(sources, [Some(session(1)), None]);
 }
 
@@ -139,20 +140,4 @@ async fn a_damaged_fact_costs_only_itself() {
     sqlx::raw_sql(damage).execute(&mut database).await.unwrap();
     let all = log.usage_statistics(UnixMillis(0), day_of).await.unwrap();
     assert_eq!((all.total.requests, all.total.tool_calls), (1, 1));
-}
-
-#[tokio::test]
-async fn a_database_without_the_column_for_forks_gets_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = open_log(folder.path()).await;
-    append(&log, 1, DAY, &[opened(None), prompt()]).await;
-    drop(log);
-    let options = sqlx::sqlite::SqliteConnectOptions::new();
-    let options = options.filename(folder.path().join("windlass.db"));
-    let mut database = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
-    let to_format_6 = "ALTER TABLE session DROP COLUMN forked_from; PRAGMA user_version = 6";
-    sqlx::raw_sql(to_format_6).execute(&mut database).await.unwrap();
-    database.close().await.unwrap();
-    let sessions = open_log(folder.path()).await.list().await.unwrap();
-    assert_eq!(sessions.iter().map(|row| row.title.as_str()).collect::<Vec<_>>(), ["count"]);
 }

@@ -46,7 +46,7 @@ fn build_log(lines: usize) -> Vec<FactRecord> {
     let mut log: Vec<FactRecord> = Vec::new();
     let mut push = |fact: Fact| {
         let seq = log.len() as u64 + 1;
-        log.push(FactRecord { session: session(), seq, at: UnixMillis(seq * 100), fact });
+        log.push(FactRecord::new(session(), seq, UnixMillis(seq * 100), fact));
     };
     push(Fact::session_opened("/w", "0.9"));
     let mut line_count = 0;

@@ -17,8 +17,8 @@ use ratatui::layout::Rect;
 use windlass_protocol::frontend_messages::{HostMessage, HostResponse, HostStatus, TrustState};
 use windlass_protocol::{
     CallAuthor, CallId, CallOutcome, Event, Fact, FactRecord, LiveEvent, LiveEventRecord,
-    ModelStreamKind, OutputDisplay, PromptId, QuestionOption, SessionId, StepPurpose, ToolAccess,
-    ToolOutput, UnixMillis, UserQuestion,
+    ModelStreamKind, OpError, OutputDisplay, PromptId, QuestionOption, SessionId, StepPurpose,
+    ToolAccess, ToolOutput, UnixMillis, UserQuestion,
 };
 use windlass_tui::{App, AppEvent, TuiOptions, UiEffect};
 
@@ -187,7 +187,7 @@ impl TestScreen {
     fn fact(&mut self, fact: Fact) {
         self.seq += 1;
         let (session, at) = (SessionId(uuid::Uuid::from_u128(7)), UnixMillis(self.now));
-        self.event(Event::Fact(FactRecord { session, seq: self.seq, at, fact }));
+        self.event(Event::Fact(FactRecord::new(session, self.seq, at, fact)));
     }
 
     fn live(&mut self, live: LiveEvent) {
@@ -312,7 +312,11 @@ const INPUT_PATHS: [HostileTextRoute; 16] = [
     ("title", |env, text| env.fact(Fact::SessionRenamed { title: text.into() })),
     ("note", |env, text| {
         env.deliver(HostMessage::Notice { text: text.into() });
-        env.live(LiveEvent::Notice { text: text.into() });
+        let error = OpError::Invalid { text: text.into() };
+        env.deliver(HostMessage::Response {
+            id: u64::MAX,
+            response: Ok(HostResponse::OpRejected { error }),
+        });
     }),
     ("paste", |env, text| {
         let ui_effects = env.app.update(AppEvent::Paste(text.into()), env.now);

@@ -13,7 +13,7 @@ use windlass_project::{ConfigFlags, Dirs, FolderTrust};
 use windlass_protocol::display_text::pluralize;
 use windlass_protocol::frontend_messages::{DoctorCheckStatus, ListRow};
 use windlass_sandbox::{SandboxBackend, probe};
-use windlass_storage::{Log, SqliteLog};
+use windlass_storage::{Log, SessionFilter, SqliteLog};
 use windlass_tui::theme::{ColorDepth, Theme};
 
 /// Timeout for a response from a local model server.
@@ -205,7 +205,8 @@ async fn check_log(rows: &mut DoctorReport, data: &Path) {
     }
     let report = async {
         let log = SqliteLog::open(data).await?;
-        let (sessions, bytes) = (log.list().await?, log.stored_bytes().await?);
+        let (sessions, bytes) =
+            (log.list(&SessionFilter::default()).await?, log.stored_bytes().await?);
         let mut is_damaged = false;
         if bytes < MAX_CHECKED_LOG_BYTES {
             is_damaged = !log.check_structure().await?.is_empty();

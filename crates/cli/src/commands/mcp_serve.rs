@@ -15,12 +15,12 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use windlass_engine::{Engine, SessionHandle, SessionWatcher};
+use windlass_engine::{Engine, SessionHandle, SessionWatcher, UnattendedPolicy};
 use windlass_mcp::serve::{
     HttpAccessControl, McpCallRequest, ToolHost, ToolHostSession, serve_http, serve_stdio,
 };
 use windlass_protocol::{
-    BlobRef, CallOutcome, Event, Fact, LiveEvent, ModelToolDefinition, PermissionAnswer, SessionOp,
+    BlobRef, CallOutcome, Event, Fact, LiveEvent, ModelToolDefinition, SessionOp,
 };
 use windlass_toolkit::CallFailure;
 
@@ -47,7 +47,11 @@ pub(crate) async fn run_serve(args: McpServeArgs) -> anyhow::Result<CliExit> {
         }),
         None => None,
     };
+    let advice = "To allow it, the user who runs the server can add a rule to \"permission\" in the \
+                  config.";
+    let unattended = UnattendedPolicy::Deny { advice: advice.to_owned() };
     let engine = setup.build_tool_engine(EnginePurpose::Commands).await?;
+    let engine = engine.with_unattended(unattended);
     let tools = served_tools(&engine, &args.tools).await?;
     let stop = CancellationToken::new();
     let host = Arc::new(McpServeToolHost {
@@ -231,14 +235,18 @@ impl McpSessionWorker {
         if cancel.is_cancelled() || reply.is_closed() {
             return Some(());
         }
-        self.handle.send(SessionOp::CallTool { tool, arguments }).await.then_some(())?;
+        let op = SessionOp::CallTool { tool, arguments };
+        if let Err(error) = self.handle.queue_op(op, None).await.await.ok()? {
+            let _ = reply.send(CallOutcome::Failed { text: error.to_string() });
+            return Some(());
+        }
         let (mut outcome, mut is_interrupted) = (None, false);
         loop {
             let event = tokio::select! {
                 event = self.watcher.next() => event.ok()??,
                 () = wait_until_unwanted((&cancel, &self.stop), &mut reply), if !is_interrupted => {
                     is_interrupted = true;
-                    self.handle.send(SessionOp::Interrupt).await;
+                    self.handle.send(SessionOp::Interrupt { turn: None }).await;
                     continue;
                 }
             };
@@ -250,9 +258,6 @@ impl McpSessionWorker {
                     }
                 }
                 Event::Fact(record) => {
-                    if let Some(op) = decline_question(&record.fact) {
-                        self.handle.send(op).await;
-                    }
                     if let Fact::CallSettled { outcome: settled, .. } = &record.fact {
                         outcome = Some(settled.clone());
                     }
@@ -281,20 +286,4 @@ async fn wait_until_unwanted(
         () = stop.cancelled() => {}
         () = reply.closed() => {}
     }
-}
-
-/// Answers `PermissionAsked` with no and `QuestionAsked` with nothing, because no user is present.
-fn decline_question(fact: &Fact) -> Option<SessionOp> {
-    if let Fact::PermissionAsked { call, reason, .. } = fact {
-        let hint = format!(
-            "It needs approval because {reason}. To allow it, the user who runs the server can \
-             add a rule to \"permission\" in the config."
-        );
-        let answer = PermissionAnswer::Unavailable { hint };
-        return Some(SessionOp::AnswerPermission { call: *call, answer });
-    }
-    if let Fact::QuestionAsked { call, .. } = fact {
-        return Some(SessionOp::AnswerQuestion { call: *call, answers: Vec::new() });
-    }
-    None
 }

@@ -17,7 +17,7 @@ use windlass_protocol::display_text::{pluralize, to_one_line, truncate_chars};
 use windlass_protocol::{
     CallAuthor, CallId, CallOutcome, Fact, PermissionMode, SessionId, ToolAccess,
 };
-use windlass_storage::{Log, SqliteLog};
+use windlass_storage::{Log, SessionFilter, SqliteLog};
 
 /// Limit for a file with rules.
 const MAX_RULES_BYTES: u64 = 1 << 20;
@@ -83,7 +83,7 @@ pub(crate) async fn rehearse_rules(
         let log = SqliteLog::open(&setup.dirs.data).await?;
         let mut policies: HashMap<String, Option<ComparedPolicies>> = HashMap::new();
         let own_workspace = setup.workspace_name();
-        for row in log.list().await? {
+        for row in log.list(&SessionFilter::default()).await? {
             if project_only && row.workspace != own_workspace {
                 continue;
             }

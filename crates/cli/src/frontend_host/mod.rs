@@ -13,6 +13,7 @@ mod model_discovery;
 mod picker_lists;
 mod prompt_shell_commands;
 mod report;
+mod session_ops;
 mod session_switch;
 mod settings;
 mod status;
@@ -43,7 +44,7 @@ use windlass_protocol::frontend_messages::{
     FrontendRequest, FrontendRequestMessage, HostMessage, HostResponse, ServerStatus,
 };
 use windlass_protocol::report::{ReportAction, ReportKind};
-use windlass_protocol::{DEFAULT_AGENT, Event, Fact, Fault, SessionId, SessionOp};
+use windlass_protocol::{ClientInfo, ClientKind, DEFAULT_AGENT, Event, Fact, Fault, SessionId};
 
 /// Capacity of the request channel; `MESSAGE_QUEUE_LEN` is that of the message channel.
 const REQUEST_QUEUE_LEN: usize = 256;
@@ -136,6 +137,8 @@ enum BackgroundTaskResult {
     Prompt(u64, Result<PreparedCommand, Fault>),
     /// A session was opened or reopened.
     Changed(u64, Box<SessionChangeResult>),
+    /// The session did not run the current shell command of a custom command.
+    PreCommandRejected,
     /// No request waits for the result.
     Nothing,
 }
@@ -143,6 +146,8 @@ enum BackgroundTaskResult {
 /// Answers the requests of one front end.
 struct FrontendHost {
     state: Arc<HostState>,
+    /// The front end, as facts name it.
+    client: ClientInfo,
     open_session: Option<OpenSession>,
     notes: mpsc::UnboundedReceiver<String>,
     /// Marked as changed when the state of a server changes.
@@ -175,6 +180,7 @@ impl FrontendHost {
             server_changes: state.setup.server_changes().subscribe(),
             sent_servers: Vec::new(),
             state,
+            client: crate::local_client(ClientKind::Terminal),
             open_session: None,
             notes,
             outbox: VecDeque::new(),
@@ -346,35 +352,6 @@ impl FrontendHost {
         self.spawn_work(id, work);
     }
 
-    /// Renames the open session through its writer, and another one in the log.
-    async fn rename_session(&mut self, id: u64, session: SessionId, title: String) {
-        let is_open = self.open_session.as_ref().is_some_and(|open| open.handle.session == session);
-        if is_open {
-            return self.forward_op(id, session, SessionOp::RenameSession { title }).await;
-        }
-        let state = Arc::clone(&self.state);
-        self.spawn_work(id, async move {
-            let renamed = match state.inspect_engine().await {
-                Ok(engine) => engine.rename(session, &title).await,
-                Err(fault) => Err(fault),
-            };
-            BackgroundTaskResult::Answer(id, renamed.map(|_| HostResponse::Done))
-        });
-    }
-
-    async fn forward_op(&mut self, id: u64, session: SessionId, op: SessionOp) {
-        let open = self.open_session.as_ref().filter(|open| open.handle.session == session);
-        let is_accepted = match open {
-            Some(open) => open.handle.send(op).await,
-            None => false,
-        };
-        let not_open = || {
-            let message = "this session is no longer open; open it again to continue";
-            Fault::Config { message: message.to_owned() }
-        };
-        self.send_answer(id, is_accepted.then_some(HostResponse::Done).ok_or_else(not_open));
-    }
-
     async fn handle_work_result(&mut self, result: Result<(Id, BackgroundTaskResult), JoinError>) {
         let (task, result) = match result {
             Ok((task, result)) => (task, result),
@@ -387,6 +364,7 @@ impl FrontendHost {
         self.task_requests.remove(&task);
         match result {
             BackgroundTaskResult::Nothing => {}
+            BackgroundTaskResult::PreCommandRejected => self.cancel_pre_commands(),
             BackgroundTaskResult::Answer(id, answer) => {
                 self.send_answer(id, answer);
                 self.start_next_change(id);

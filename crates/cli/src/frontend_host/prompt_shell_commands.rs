@@ -4,13 +4,11 @@
 //! Each command is a direct call by the user in the open session: same rules, same sandbox, same
 //! log. If one does not run, the prompt is not sent.
 
-use super::FrontendHost;
+use super::{BackgroundTaskResult, FrontendHost};
 use crate::custom_command::{PreparedCommand, command_output, session_title};
 use windlass_project::TemplateShellCommand;
 use windlass_protocol::frontend_messages::{HostMessage, HostResponse};
-use windlass_protocol::{
-    CallOutcome, Event, Fact, Fault, LiveEvent, SessionId, SessionOp, TurnEndReason,
-};
+use windlass_protocol::{CallOutcome, Event, Fact, Fault, SessionId, SessionOp, TurnEndReason};
 
 /// Shell commands under way for one custom command.
 pub(super) struct CustomCommandShellRun {
@@ -34,11 +32,6 @@ impl CustomCommandShellRun {
     /// if it did not run.
     fn on_event(&mut self, event: &Event) -> Option<Result<String, ()>> {
         match event {
-            // A rejected call never starts a turn; it only causes a `Notice`.
-            Event::Live(live_record) if live_record.session == self.session => {
-                let is_notice = matches!(live_record.event, LiveEvent::Notice { .. });
-                (is_notice && self.turn.is_none()).then_some(Err(()))
-            }
             Event::Fact(record) if record.session == self.session => match &record.fact {
                 Fact::TurnStarted { turn, prompt: None } => {
                     (self.turn, self.outcome) = (Some(*turn), None);
@@ -129,8 +122,14 @@ impl FrontendHost {
         };
         match pre_commands.next_step() {
             Some(step) => {
-                let command = step.command.clone();
-                open.handle.send(SessionOp::RunPromptCommand { command }).await;
+                let op = SessionOp::RunPromptCommand { command: step.command.clone() };
+                let answer = open.handle.queue_op(op, Some(self.client.clone())).await;
+                self.background_tasks.spawn(async move {
+                    match answer.await {
+                        Ok(Err(_)) => BackgroundTaskResult::PreCommandRejected,
+                        Ok(Ok(_)) | Err(_) => BackgroundTaskResult::Nothing,
+                    }
+                });
             }
             None => {
                 let (id, command) = (pre_commands.request_id, &pre_commands.command);
@@ -154,11 +153,14 @@ impl FrontendHost {
                     .for_each(|pre_commands| pre_commands.outputs.push(output.clone()));
                 self.run_next_step().await;
             }
-            Some(Err(())) => {
-                if let Some(pre_commands) = self.pre_commands.take() {
-                    self.answer_not_run(&pre_commands);
-                }
-            }
+            Some(Err(())) => self.cancel_pre_commands(),
+        }
+    }
+
+    /// Drops the remaining commands, because one did not run.
+    pub(super) fn cancel_pre_commands(&mut self) {
+        if let Some(pre_commands) = self.pre_commands.take() {
+            self.answer_not_run(&pre_commands);
         }
     }
 

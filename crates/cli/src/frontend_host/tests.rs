@@ -13,8 +13,8 @@ use windlass_protocol::frontend_messages::{
 };
 use windlass_protocol::report::{ReportGroup, ReportRow};
 use windlass_protocol::{
-    PermissionAnswer, PermissionMode, ProjectApproval, QueryReply, SessionQuery, ToolAccess,
-    TrustDecision,
+    OpError, PermissionAnswer, PermissionMode, ProjectApproval, QueryReply, SessionOp,
+    SessionQuery, ToolAccess, TrustDecision,
 };
 use windlass_testkit::{ModelScript, ScriptedModel};
 
@@ -149,10 +149,8 @@ impl TestFrontend {
     /// Sends a prompt, waits for the end of the turn and returns the text of the model.
     async fn prompt(&mut self, session: SessionId, text: &str) -> String {
         let op = SessionOp::prompt(text);
-        assert_eq!(
-            self.request(FrontendRequest::SessionOp { session, op }).await,
-            Ok(HostResponse::Done)
-        );
+        let answer = self.request(FrontendRequest::SessionOp { session, op }).await;
+        assert!(matches!(answer, Ok(HostResponse::OpAccepted { .. })), "{answer:?}");
         self.wait_for_turn_end().await
     }
 
@@ -230,9 +228,12 @@ async fn a_session_that_is_not_open_accepts_no_operation() {
     let second = frontend.new_session().await;
     assert_ne!(first, second);
     let refused = frontend
-        .request(FrontendRequest::SessionOp { session: first, op: SessionOp::Interrupt })
+        .request(FrontendRequest::SessionOp {
+            session: first,
+            op: SessionOp::Interrupt { turn: None },
+        })
         .await;
-    assert!(refused.unwrap_err().to_string().contains("no longer open"));
+    assert_eq!(refused, Ok(HostResponse::OpRejected { error: OpError::Stopped }));
     assert_eq!(
         frontend.request(FrontendRequest::DeleteSession { session: first }).await,
         Ok(HostResponse::Done)
@@ -241,9 +242,12 @@ async fn a_session_that_is_not_open_accepts_no_operation() {
     assert!(deleted.is_err(), "{deleted:?}");
     // A failed open leaves the current session open.
     let interrupted = frontend
-        .request(FrontendRequest::SessionOp { session: second, op: SessionOp::Interrupt })
+        .request(FrontendRequest::SessionOp {
+            session: second,
+            op: SessionOp::Interrupt { turn: None },
+        })
         .await;
-    assert_eq!(interrupted, Ok(HostResponse::Done));
+    assert_eq!(interrupted, Ok(HostResponse::OpRejected { error: OpError::NoTurn }));
 }
 
 #[tokio::test]
@@ -363,7 +367,7 @@ async fn revoked_trust_closes_the_session_if_the_config_cannot_be_read() {
     let refused = frontend
         .request(FrontendRequest::SessionOp { session, op: SessionOp::prompt("still?") })
         .await;
-    assert!(refused.unwrap_err().to_string().contains("no longer open"));
+    assert_eq!(refused, Ok(HostResponse::OpRejected { error: OpError::Stopped }));
     assert!(frontend.request(FrontendRequest::NewSession { agent: None }).await.is_err());
 }
 
@@ -518,7 +522,8 @@ async fn a_front_end_that_reads_no_messages_can_still_send_requests() {
     }
     let op = SessionOp::RenameSession { title: "later".into() };
     let last = frontend.send(FrontendRequest::SessionOp { session, op }).await;
-    assert_eq!(frontend.wait_for_response(last).await, Ok(HostResponse::Done));
+    let answer = frontend.wait_for_response(last).await;
+    assert!(matches!(answer, Ok(HostResponse::OpAccepted { .. })), "{answer:?}");
 }
 
 #[tokio::test]
@@ -553,7 +558,8 @@ impl TestFrontend {
             match record.fact {
                 Fact::PermissionAsked { call, .. } => {
                     was_asked = true;
-                    let op = SessionOp::AnswerPermission { call, answer: answer.clone() };
+                    let op =
+                        SessionOp::AnswerPermission { call, answer: answer.clone(), asked: None };
                     self.send(FrontendRequest::SessionOp { session, op }).await;
                 }
                 Fact::TurnEnded { .. } => return was_asked,

@@ -34,14 +34,20 @@ impl TerminalQuestion {
     fn answer_line(&mut self, call: CallId, line: Option<&str>) -> AnswerLineOutcome {
         match self {
             TerminalQuestion::Permission(question) => match question.parse_answer(line) {
-                Some(answer) => {
-                    AnswerLineOutcome::Answered(SessionOp::AnswerPermission { call, answer })
-                }
+                Some(answer) => AnswerLineOutcome::Answered(SessionOp::AnswerPermission {
+                    call,
+                    answer,
+                    asked: None,
+                }),
                 None => AnswerLineOutcome::AskAgain(question.retry_text.clone()),
             },
             TerminalQuestion::UserQuestion(form) => match form.answer_line(line) {
                 QuestionFormProgress::Done(answers) => {
-                    AnswerLineOutcome::Answered(SessionOp::AnswerQuestion { call, answers })
+                    AnswerLineOutcome::Answered(SessionOp::AnswerQuestion {
+                        call,
+                        answers,
+                        asked: None,
+                    })
                 }
                 QuestionFormProgress::Next => AnswerLineOutcome::AskAgain(form.question_text()),
                 QuestionFormProgress::Retry(text) => AnswerLineOutcome::AskAgain(text),

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_engine::{Engine, SessionHandle, SessionWatcher};
 use windlass_protocol::{
-    CallId, Event, Fact, FactRecord, LogSeq, PermissionAnswer, PromptDelivery, QueryReply,
-    SessionId, SessionOp, SessionQuery, TurnEndReason,
+    CallId, Event, EventCursor, Fact, FactRecord, LogPosition, LogSeq, PermissionAnswer,
+    PromptDelivery, QueryReply, SessionId, SessionOp, SessionQuery, TurnEndReason,
 };
 
 /// A turn that takes longer hangs, even on a busy machine.
@@ -170,7 +170,11 @@ impl SimulatedUser {
             7 => SimulatedUserAction::Close,
             _ => SimulatedUserAction::None,
         };
-        let mut late = (action == SimulatedUserAction::ReadLate).then(|| handle.watch().unwrap());
+        let start = EventCursor::from(LogPosition::unchecked(handle.initial_head()));
+        let mut late = match action {
+            SimulatedUserAction::ReadLate => Some(handle.watch(start).await),
+            _ => None,
+        };
         assert!(handle.send(SessionOp::prompt(plan.to_string())).await);
         let last_seq = self.follow_turn(handle, watcher, action).await;
         if let Some(late) = &mut late {
@@ -227,10 +231,13 @@ impl SimulatedUser {
         let (name, ops) = match action {
             SimulatedUserAction::None | SimulatedUserAction::ReadLate => return,
             SimulatedUserAction::Close => ("closed early", Vec::new()),
-            SimulatedUserAction::Interrupt => ("interrupted", vec![SessionOp::Interrupt]),
-            SimulatedUserAction::InterruptTwice => {
-                ("interrupted twice", vec![SessionOp::Interrupt, SessionOp::Interrupt])
+            SimulatedUserAction::Interrupt => {
+                ("interrupted", vec![SessionOp::Interrupt { turn: None }])
             }
+            SimulatedUserAction::InterruptTwice => (
+                "interrupted twice",
+                vec![SessionOp::Interrupt { turn: None }, SessionOp::Interrupt { turn: None }],
+            ),
             SimulatedUserAction::Steer => {
                 ("steered", vec![prompt("And mind the rest.", PromptDelivery::Steer)])
             }
@@ -238,7 +245,8 @@ impl SimulatedUser {
                 ("queued", vec![prompt("Then rest.", PromptDelivery::Queue)])
             }
             SimulatedUserAction::WatchBriefly => {
-                let mut watcher = handle.watch().unwrap();
+                let mut watcher =
+                    handle.watch(LogPosition::unchecked(handle.initial_head()).into()).await;
                 for _ in 0..self.rng.below(20) {
                     let next = tokio::time::timeout(Duration::from_millis(20), watcher.next());
                     let _ = next.await;
@@ -271,13 +279,14 @@ impl SimulatedUser {
                     2 => PermissionAnswer::Session,
                     _ => PermissionAnswer::Once,
                 };
-                Some(SessionOp::AnswerPermission { call: *call, answer })
+                Some(SessionOp::AnswerPermission { call: *call, answer, asked: None })
             }
             Fact::QuestionAsked { call, .. } => {
                 let reply = if self.rng.one_in(2) { "this" } else { "neither of them" };
                 Some(SessionOp::AnswerQuestion {
                     call: *call,
                     answers: vec![vec![reply.to_owned()]],
+                    asked: None,
                 })
             }
             _ => None,

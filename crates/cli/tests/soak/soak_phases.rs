@@ -112,7 +112,10 @@ async fn run_phases(url: &str, folder: &Path, seed: u64) {
     assert!(third <= second * 1.10 + 4.0, "memory grows: {second:.1} MB, then {third:.1} MB");
     assert!(after.is_within(&before), "resources are leaked: {before}; at the end {after}");
     assert!(idle < 0.01, "{:.2} % of a CPU while idle", idle * 100.0);
-    assert!(env.log.list().await.unwrap().is_empty(), "sessions are not deleted");
+    assert!(
+        env.log.list(&Default::default()).await.unwrap().is_empty(),
+        "sessions are not deleted"
+    );
     let locks = std::fs::read_dir(folder.join("data/locks")).unwrap().count();
     assert_eq!(locks, 0, "locks of deleted sessions are left");
 }

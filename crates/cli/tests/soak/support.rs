@@ -164,7 +164,7 @@ impl SoakEnv {
         if self.facts(session).await.is_empty() {
             return;
         }
-        for row in self.log.list().await.unwrap() {
+        for row in self.log.list(&Default::default()).await.unwrap() {
             if row.parent == Some(session) {
                 self.check_log(row.session).await;
             }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::{
     AllowedCalls, CallId, CallOutcome, Event, Fact, FactRecord, Fault, HookPoint, LiveEvent,
-    LiveEventRecord, ParentCall, SessionId, TurnEndReason, UnixMillis, todo_list,
+    LiveEventRecord, OpId, ParentCall, SessionId, TurnEndReason, UnixMillis, todo_list,
 };
 use windlass_toolkit::{PermissionReply, ToolCall};
 
@@ -76,6 +76,7 @@ impl SessionDriver {
                     let _ = caller.inputs.send(input).await;
                 });
             }
+            SessionEffect::AnswerOp { result } => self.answer_op(OpId(stamp.id), result),
             SessionEffect::CancelTool { call } => {
                 lock(&self.pending_permits).remove(&call);
                 lock(&self.pending_questions).remove(&call);
@@ -102,7 +103,7 @@ impl SessionDriver {
             SessionEffect::SaveApprovals { approvals } => {
                 (self.settings.save_approvals)(&approvals)
             }
-            SessionEffect::EndJob { job } => self.end_job(stamp.at, job),
+            SessionEffect::EndJob { job } => self.end_job(job),
             SessionEffect::RetryAfter { turn, step, after_ms } => {
                 self.send_after(after_ms, SessionInput::RetryTimer { turn, step });
             }
@@ -125,13 +126,12 @@ impl SessionDriver {
         // `claim.head` is the last position written.
         let first = self.claim.head + self.unwritten_facts.len() as u64 + 1;
         let session = self.claim.session;
-        let records = (first..).zip(facts);
-        self.unwritten_facts.extend(records.map(|(seq, fact)| FactRecord {
-            session,
-            seq,
-            at: stamp.at,
-            fact,
-        }));
+        let records = (first..).zip(facts).map(|(seq, fact)| FactRecord {
+            epoch: self.claim.epoch,
+            origin: self.current_origin.clone(),
+            ..FactRecord::new(session, seq, stamp.at, fact)
+        });
+        self.unwritten_facts.extend(records);
     }
 
     /// Appends the unwritten facts to the log.
@@ -143,6 +143,7 @@ impl SessionDriver {
         let result = self.log.append_records(&self.claim, self.claim.head, &records).await;
         self.claim.head = result.map_err(|error| Fault::Storage { message: error.to_string() })?;
         for record in records {
+            self.ops.note_fact(&record);
             self.on_fact(&record.fact);
             self.notify_hooks(&record);
             // There may be no watcher.

@@ -11,7 +11,10 @@ mod goal;
 mod hook_messages;
 mod model_request;
 mod model_switch_and_jobs;
+pub(crate) mod op_ledger;
+mod ops;
 mod request_hooks;
+pub(crate) mod session_handle;
 mod session_hooks;
 pub(crate) mod side_request;
 mod subagent_task;
@@ -23,24 +26,28 @@ use crate::file_tracker::FileTracker;
 use crate::lineage::Lineage;
 use crate::session::{InputTimeAndId, Session, SessionInput};
 use crate::session_tool_caller::{PendingPermits, PendingQuestions, PendingRecords};
-use crate::session_watcher::SessionWatcher;
+use crate::session_watcher::{SessionWatcher, SubscribeRequest, Subscription};
 use crate::settings::EngineSettings;
 use crate::shared_mutex::SharedMutex;
 use crate::subagents::Subagents;
-use model_switch_and_jobs::ModelSwitch;
+use op_ledger::{OpLedger, QueuedOp};
 use request_hooks::{SeenDefinitions, StepTools};
+use session_handle::{ModelSwitch, SessionActivity, SessionHandle};
 use session_hooks::SessionHookState;
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use windlass_llm::wire_format::incremental_request_body::IncrementalRequestBody;
 use windlass_protocol::mutex_lock::lock;
-use windlass_protocol::{CallId, Event, FactRecord, Fault, SessionId, SessionOp, TodoItem};
+use windlass_protocol::{
+    CallId, Event, FactOrigin, FactRecord, Fault, LiveEventRecord, LogPosition, OpId, OpResult,
+    SessionOp, TodoItem,
+};
 use windlass_storage::{Log, SessionClaim};
 use windlass_toolkit::ToolRuntime;
 
@@ -53,51 +60,6 @@ const INPUT_CHANNEL_CAPACITY: usize = 256;
 /// Maximum time that facts stay unwritten while a call is prepared.
 const MAX_UNWRITTEN_TIME: Duration = Duration::from_millis(20);
 
-/// Handle of an open session.
-pub struct SessionHandle {
-    /// Id of the session.
-    pub session: SessionId,
-    /// Name of the agent that the session runs.
-    pub agent: String,
-    /// Number of facts that were found lost when the session was opened.
-    pub lost_facts: u64,
-    log: Arc<dyn Log>,
-    ops: mpsc::Sender<SessionOp>,
-    model_switches: mpsc::Sender<ModelSwitch>,
-    events: broadcast::WeakSender<Arc<Event>>,
-    initial_head: u64,
-    stop: CancellationToken,
-    task: tokio::task::JoinHandle<Result<(), Fault>>,
-}
-
-impl SessionHandle {
-    /// Sends an `SessionOp` to the session. Returns false if the session has stopped.
-    pub async fn send(&self, op: SessionOp) -> bool {
-        self.ops.send(op).await.is_ok()
-    }
-
-    /// Returns the number of facts that the session had when it was opened.
-    pub fn initial_head(&self) -> u64 {
-        self.initial_head
-    }
-
-    /// Watches the session from the point where it was opened; returns `None` if it has stopped.
-    pub fn watch(&self) -> Option<SessionWatcher> {
-        let events = self.events.upgrade()?.subscribe();
-        Some(SessionWatcher::new(Arc::clone(&self.log), self.session, events, self.initial_head))
-    }
-
-    /// Closes the session, and returns the fault that stopped it, if any. A turn under way resumes
-    /// when the session is opened again.
-    pub async fn close(self) -> Result<(), Fault> {
-        self.stop.cancel();
-        match self.task.await {
-            Ok(result) => result,
-            Err(error) => Err(Fault::Internal { message: error.to_string() }),
-        }
-    }
-}
-
 pub(crate) struct SessionDriver {
     log: Arc<dyn Log>,
     claim: SessionClaim,
@@ -109,6 +71,12 @@ pub(crate) struct SessionDriver {
     agent_base: Option<AgentBase>,
     events: broadcast::Sender<Arc<Event>>,
     inputs: mpsc::Sender<SessionInput>,
+    ops: OpLedger,
+    /// Operation that caused the current input, if it came from a client.
+    current_origin: Option<FactOrigin>,
+    /// Answers to operations that were passed on to subagents.
+    forwarded_answers: mpsc::Sender<(OpId, OpResult)>,
+    activity: watch::Sender<SessionActivity>,
     tasks: JoinSet<()>,
     model_task: Option<AbortHandle>,
     step_tools: StepTools,
@@ -152,9 +120,19 @@ pub(crate) struct AgentBase {
 
 /// Channels to a running session from outside its loop.
 struct SessionChannels {
-    ops: mpsc::Sender<SessionOp>,
+    ops: mpsc::Sender<QueuedOp>,
     model_switches: mpsc::Sender<ModelSwitch>,
-    events: broadcast::WeakSender<Arc<Event>>,
+    subscriptions: mpsc::Sender<SubscribeRequest>,
+    activity: watch::Receiver<SessionActivity>,
+}
+
+/// The receiving ends of the channels to a session.
+struct SessionReceivers {
+    ops: mpsc::Receiver<QueuedOp>,
+    model_switches: mpsc::Receiver<ModelSwitch>,
+    subscriptions: mpsc::Receiver<SubscribeRequest>,
+    inputs: mpsc::Receiver<SessionInput>,
+    forwarded_answers: mpsc::Receiver<(OpId, OpResult)>,
 }
 
 /// The future of a session's loop. It is boxed because a loop may start the loops of subagents.
@@ -170,10 +148,15 @@ pub(crate) fn start_driver(
     let (id, initial_head, log) = (claim.session, session.head(), Arc::clone(&base.log));
     let agent = base.settings.agent_name.clone();
     let lost_facts = claim.lost_facts;
+    let attendance = base.lineage.attendance.clone();
     let stop = CancellationToken::new();
-    let (SessionChannels { ops, model_switches, events }, watcher, driver) =
+    let (SessionChannels { ops, model_switches, subscriptions, activity }, watcher, driver) =
         build_driver(base, claim, session, stop.clone());
-    let task = tokio::spawn(driver);
+    let (end_sender, end) = watch::channel(None);
+    tokio::spawn(async move {
+        let result = driver.await;
+        end_sender.send_replace(Some(result));
+    });
     let handle = SessionHandle {
         session: id,
         agent,
@@ -181,10 +164,12 @@ pub(crate) fn start_driver(
         log,
         ops,
         model_switches,
-        events,
+        subscriptions,
+        activity,
+        attendance,
         initial_head,
         stop,
-        task,
+        end,
     };
     (handle, watcher)
 }
@@ -193,16 +178,26 @@ pub(crate) fn start_driver(
 fn build_driver(
     base: DriverDependencies,
     claim: SessionClaim,
-    session: Session,
+    mut session: Session,
     stop: CancellationToken,
 ) -> (SessionChannels, SessionWatcher, DriverFuture) {
     let DriverDependencies { log, runtime, settings, lineage, agent_base } = base;
     let (ops, op_receiver) = mpsc::channel(INPUT_CHANNEL_CAPACITY);
     let (model_switches, switch_receiver) = mpsc::channel(1);
     let (inputs, input_receiver) = mpsc::channel(INPUT_CHANNEL_CAPACITY);
+    let (subscriptions, subscription_receiver) = mpsc::channel(INPUT_CHANNEL_CAPACITY);
+    let (forwarded_answers, forwarded_receiver) = mpsc::channel(INPUT_CHANNEL_CAPACITY);
     let (events, event_receiver) = broadcast::channel(EVENT_CHANNEL_CAPACITY);
-    let (id, head) = (claim.session, session.head());
-    let watcher = SessionWatcher::new(Arc::clone(&log), id, event_receiver, head);
+    let (id, position) = (claim.session, LogPosition::unchecked(session.head()));
+    let initial = SessionActivity { is_busy: session.is_busy(), head: session.head() };
+    let (activity, activity_receiver) = watch::channel(initial);
+    let watcher = SessionWatcher::from_start(
+        Arc::clone(&log),
+        id,
+        event_receiver,
+        position,
+        subscriptions.clone(),
+    );
     let tracker = FileTracker::new(session.files(), session.now());
     let todos = session.transcript().todos();
     // The mode that the user chose for this session applies, within the policy of the machine.
@@ -211,6 +206,7 @@ fn build_driver(
         None => runtime,
     };
     let session_hooks = SessionHookState::new(&session);
+    let earlier_ops = session.take_recorded_ops();
     let driver = SessionDriver {
         log,
         claim,
@@ -221,6 +217,10 @@ fn build_driver(
         agent_base,
         events,
         inputs,
+        ops: OpLedger::new(earlier_ops),
+        current_origin: None,
+        forwarded_answers,
+        activity,
         tasks: JoinSet::new(),
         model_task: None,
         step_tools: StepTools::default(),
@@ -241,31 +241,34 @@ fn build_driver(
         attachment_cache: Arc::default(),
         incremental_body: Arc::default(),
     };
-    // Only the loop keeps a strong sender: when it ends, the watchers' streams end too.
-    let events = driver.events.downgrade();
+    let receivers = SessionReceivers {
+        ops: op_receiver,
+        model_switches: switch_receiver,
+        subscriptions: subscription_receiver,
+        inputs: input_receiver,
+        forwarded_answers: forwarded_receiver,
+    };
+    // Only the loop has a sender of events: when it ends, the streams of the watchers end too.
     (
-        SessionChannels { ops, model_switches, events },
+        SessionChannels { ops, model_switches, subscriptions, activity: activity_receiver },
         watcher,
-        Box::pin(driver.run(op_receiver, switch_receiver, input_receiver)),
+        Box::pin(driver.run(receivers)),
     )
 }
 
 impl SessionDriver {
-    async fn run(
-        mut self,
-        mut ops: mpsc::Receiver<SessionOp>,
-        mut model_switches: mpsc::Receiver<ModelSwitch>,
-        mut inputs: mpsc::Receiver<SessionInput>,
-    ) -> Result<(), Fault> {
+    async fn run(mut self, mut receivers: SessionReceivers) -> Result<(), Fault> {
         let stop = self.stop.clone();
-        let mut input = SessionInput::Resume;
+        let (mut input, mut input_op) = (SessionInput::Resume, None);
         let mut job_events = self.runtime.workspace.job_events(self.claim.session);
+        let mut attendance = self.lineage.attendance.subscribe();
         self.run_start_hooks();
         let result = 'open: loop {
             if let Err(fault) = self.note_changed_files(&input).await {
                 break Err(fault);
             }
-            let stamp = self.stamp();
+            let stamp = self.stamp(input_op);
+            self.current_origin = input_op.and_then(|op| self.ops.origin(op));
             let waiting_call = match &input {
                 SessionInput::FilesChanging { call, .. } => Some(*call),
                 SessionInput::SubagentRequested { subagent, .. } => Some(subagent.call),
@@ -275,36 +278,50 @@ impl SessionDriver {
             if let Err(fault) = self.perform_all(stamp, effects).await {
                 break 'open Err(fault);
             }
+            self.current_origin = None;
+            self.publish_activity();
             // Effects that were not recorded must not happen: dropping the `oneshot` sender tells
             // the waiting call that it was stopped.
             if let Some(call) = waiting_call {
                 lock(&self.pending_records).remove(&call);
                 lock(&self.subagents.pending).remove(&call);
             }
-            input = loop {
+            (input, input_op) = loop {
                 if let Some(input) = self.session_hooks.next_due_input() {
                     break input;
+                }
+                if let Some(op) = self.unattended_answer() {
+                    break (SessionInput::Op(op), None);
                 }
                 tokio::select! {
                     biased;
                     () = stop.cancelled() => break 'open Ok(()),
-                    Some(switch) = model_switches.recv() => break self.on_model_switch(switch),
-                    op = ops.recv() => {
+                    Some(switch) = receivers.model_switches.recv() => {
+                        break (self.on_model_switch(switch), None);
+                    }
+                    Some(request) = receivers.subscriptions.recv() => {
+                        let _ = request.send(self.subscription());
+                    }
+                    op = receivers.ops.recv() => {
                         let Some(op) = op else { break 'open Ok(()) };
-                        self.subagents.forward_answer(&op);
-                        if let Some(input) = self.on_op(op) {
+                        if let Some(input) = self.on_queued_op(op) {
                             break input;
                         }
+                    }
+                    // Looks again for questions to decline.
+                    Ok(()) = attendance.changed() => {}
+                    Some((op, answer)) = receivers.forwarded_answers.recv() => {
+                        self.ops.answer_forwarded(op, answer.map(|_| self.claim.head));
                     }
                     Some(answers) = self.session_hooks.next_answers() => {
                         self.on_hook_answers(answers)
                     }
                     Some(event) = job_events.recv() => {
                         if let Some(input) = self.on_job_event(event) {
-                            break input;
+                            break (input, None);
                         }
                     }
-                    Some(input) = inputs.recv() => break input,
+                    Some(input) = receivers.inputs.recv() => break (input, None),
                     () = tokio::time::sleep(MAX_UNWRITTEN_TIME),
                         if !self.unwritten_facts.is_empty() =>
                     {
@@ -328,14 +345,31 @@ impl SessionDriver {
         self.tasks.shutdown().await;
         self.end_jobs().await;
         match result {
-            Ok(()) => self.finish_hooks(&mut inputs).await,
+            Ok(()) => self.finish_hooks(&mut receivers.inputs).await,
             Err(fault) => Err(fault),
         }
     }
 
-    /// Returns the time and id of the next input.
-    fn stamp(&mut self) -> InputTimeAndId {
-        self.clock.stamp(self.session.is_busy())
+    /// Returns the time and id of the next input: the id of its operation, or a new one.
+    fn stamp(&mut self, op: Option<OpId>) -> InputTimeAndId {
+        let stamp = self.clock.stamp(self.session.is_busy());
+        InputTimeAndId { id: op.map_or(stamp.id, |op| op.0), ..stamp }
+    }
+
+    /// Returns the events from now on, and what the model has written of the current answer.
+    fn subscription(&self) -> Subscription {
+        let (session, at) = (self.claim.session, self.session.now());
+        let partial_step = self.session.partial_step();
+        Subscription {
+            events: self.events.subscribe(),
+            head: self.claim.head,
+            partial_step: partial_step.map(|event| LiveEventRecord { session, at, event }),
+        }
+    }
+
+    fn publish_activity(&self) {
+        let current = SessionActivity { is_busy: self.session.is_busy(), head: self.claim.head };
+        self.activity.send_if_modified(|known| std::mem::replace(known, current) != current);
     }
 
     /// Before the model gets a prompt, adds a notice about files that changed since the model saw
@@ -353,7 +387,7 @@ impl SessionDriver {
         else {
             return Ok(());
         };
-        let stamp = self.stamp();
+        let stamp = self.stamp(None);
         let effects = self.session.apply(stamp, SessionInput::note(text));
         self.perform_all(stamp, effects).await
     }

@@ -1,38 +1,16 @@
 //! User requests that the driver handles without the model: switching the model or the agent, ending
 //! jobs, and the updates after a rewind.
 
-use super::{AgentBase, SessionDriver, SessionHandle};
+use super::session_handle::ModelSwitch;
+use super::{AgentBase, SessionDriver};
 use crate::agent_definitions::{self, SessionOrigin};
 use crate::clock_and_ids::new_stamp;
-use crate::model_handle::{ModelHandle, NamedModel};
+use crate::model_handle::NamedModel;
 use crate::session::{SessionConfig, SessionInput, SessionModel};
 use std::sync::Arc;
 use windlass_protocol::mutex_lock::lock;
-use windlass_protocol::{ContextChange, LiveEvent, UnixMillis};
+use windlass_protocol::{ContextChange, LiveEvent, OpError};
 use windlass_toolkit::{Job, JobEvent};
-
-/// A change of the models of a session.
-pub(super) enum ModelSwitch {
-    /// The new model of the session.
-    Replace(NamedModel),
-    /// A further model, for prompts that name it.
-    Offer(NamedModel),
-}
-
-impl SessionHandle {
-    /// Switches to another model from the next step on; a step under way is not affected. Inputs
-    /// sent to the session after this call reach the new model. Returns false if the session has
-    /// stopped.
-    pub async fn switch_model(&self, model: ModelHandle, name: &str) -> bool {
-        self.model_switches.send(ModelSwitch::Replace((model, name.into()))).await.is_ok()
-    }
-
-    /// Lets prompts name this model for their turn (`PromptSettings::model`). Returns false if the
-    /// session has stopped.
-    pub async fn offer_model(&self, model: NamedModel) -> bool {
-        self.model_switches.send(ModelSwitch::Offer(model)).await.is_ok()
-    }
-}
 
 impl SessionDriver {
     pub(super) fn on_model_switch(&mut self, switch: ModelSwitch) -> SessionInput {
@@ -68,30 +46,24 @@ impl SessionDriver {
     }
 
     /// Switches to another agent: its tools, rules, model and instructions apply from the next turn
-    /// on. Returns `None`, and says why, if that is not possible.
-    pub(super) fn switch_agent(&mut self, name: &str) -> Option<SessionInput> {
-        match self.agent_input(name) {
-            Ok(input) => Some(input),
-            Err(text) => {
-                self.emit_live(new_stamp().at, LiveEvent::Notice { text });
-                None
-            }
-        }
-    }
-
-    fn agent_input(&mut self, name: &str) -> Result<SessionInput, String> {
+    /// on.
+    pub(super) fn switch_agent(&mut self, name: &str) -> Result<SessionInput, OpError> {
+        let invalid = |text: String| Err(OpError::Invalid { text });
         let Some(AgentBase { runtime, settings }) = &self.agent_base else {
-            return Err("A subagent cannot switch to another agent.".to_owned());
+            return invalid("A subagent cannot switch to another agent.".to_owned());
         };
         if self.session.is_busy() {
-            return Err("The agent can be switched when the turn is done.".to_owned());
+            let text = "The agent can be switched when the turn is done.".to_owned();
+            return Err(OpError::TurnRunning { text });
         }
         if name == self.settings.agent_name {
-            return Err(format!("The agent is already {name}."));
+            return invalid(format!("The agent is already {name}."));
         }
-        let agent = settings.find_agent(name).map_err(|fault| fault.to_string())?;
+        let agent = settings
+            .find_agent(name)
+            .map_err(|fault| OpError::Invalid { text: fault.to_string() })?;
         if !agent.role.is_primary() {
-            return Err(format!(
+            return invalid(format!(
                 "The agent {name} is a subagent: the model starts it. Mention @{name} in a prompt."
             ));
         }
@@ -155,13 +127,16 @@ impl SessionDriver {
         jobs.iter().for_each(|job| self.emit_job(job));
     }
 
-    /// Ends a background job. The model gets the usual notice of its end.
-    pub(super) fn end_job(&mut self, at: UnixMillis, job: u64) {
+    pub(super) fn is_job_running(&self, job: u64) -> bool {
         let running = self.runtime.workspace.background_job(self.claim.session, job);
-        let Some(running) = running.filter(|running| !running.is_gone()) else {
-            let text = format!("Job {job} is not running.");
-            return self.emit_live(at, LiveEvent::Notice { text });
-        };
-        self.tasks.spawn(async move { running.kill().await });
+        running.is_some_and(|running| !running.is_gone())
+    }
+
+    /// Ends a background job. The model gets the usual notice of its end.
+    pub(super) fn end_job(&mut self, job: u64) {
+        let running = self.runtime.workspace.background_job(self.claim.session, job);
+        if let Some(running) = running.filter(|running| !running.is_gone()) {
+            self.tasks.spawn(async move { running.kill().await });
+        }
     }
 }

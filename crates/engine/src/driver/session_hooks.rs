@@ -16,8 +16,8 @@ use std::time::Duration;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::{JoinError, JoinSet};
 use windlass_protocol::{
-    Event, Fact, FactRecord, Fault, HookPoint, HookVerdict, LiveEvent, LiveEventRecord,
-    PermissionMode, SessionId, SessionOp, StepPurpose, TurnEndReason,
+    Event, Fact, FactRecord, Fault, HookPoint, HookVerdict, LiveEvent, LiveEventRecord, OpId,
+    PermissionMode, SessionId, StepPurpose, TurnEndReason,
 };
 use windlass_toolkit::hook::run_hooks;
 use windlass_toolkit::{
@@ -35,13 +35,14 @@ const HOOK_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(60);
 pub(super) struct SessionHookState {
     /// Prompts that wait for hooks. The hooks check the first one, unless the start hooks are still
     /// running.
-    held_prompts: VecDeque<SubmittedPrompt>,
-    running: JoinSet<SessionHookResult>,
-    start_answered: bool,
+    pub(super) held_prompts: VecDeque<(OpId, SubmittedPrompt)>,
+    pub(super) running: JoinSet<SessionHookResult>,
+    pub(super) start_answered: bool,
     /// The hook that rejected the system prompt at `HookPoint::System`.
-    stopped_by: Option<HookDenial>,
-    /// Inputs that resulted from hooks; the `SessionDriver` applies them next.
-    due_inputs: VecDeque<SessionInput>,
+    pub(super) stopped_by: Option<HookDenial>,
+    /// Inputs that resulted from hooks, with the operation of a prompt; the `SessionDriver` applies
+    /// them next.
+    due_inputs: VecDeque<(SessionInput, Option<OpId>)>,
     observer_queue: Option<mpsc::Sender<(PermissionMode, HookPayload)>>,
     observer_tasks: JoinSet<()>,
     missed_events: u64,
@@ -92,8 +93,17 @@ impl SessionHookState {
     }
 
     /// Removes and returns the next of the `due_inputs`.
-    pub(super) fn next_due_input(&mut self) -> Option<SessionInput> {
+    pub(super) fn next_due_input(&mut self) -> Option<(SessionInput, Option<OpId>)> {
         self.due_inputs.pop_front()
+    }
+
+    /// Rejects all prompts that wait for hooks.
+    pub(super) fn reject_held_prompts(&mut self, text: &str, end: &TurnEndReason) {
+        for (op, _) in std::mem::take(&mut self.held_prompts) {
+            let (text, end, hook_runs) = (text.to_owned(), end.clone(), Vec::new());
+            let input = SessionInput::PromptRejected { text, end, hook_runs };
+            self.due_inputs.push_back((input, Some(op)));
+        }
     }
 
     /// Waits for running hooks to finish.
@@ -157,75 +167,27 @@ impl SessionDriver {
         });
     }
 
-    /// Turns an `SessionOp` into an input, or holds a prompt back until the hooks have checked it.
-    pub(super) fn on_op(&mut self, op: SessionOp) -> Option<SessionInput> {
-        match op {
-            SessionOp::Prompt { text, attachments, delivery, settings }
-                if !self.session_hooks.start_answered
-                    || self.session_hooks.stopped_by.is_some()
-                    || !self.session_hooks.running.is_empty()
-                    || self.has_prompt_hooks() =>
-            {
-                let prompt = SubmittedPrompt { text, attachments, delivery, settings };
-                self.session_hooks.held_prompts.push_back(prompt);
-                // `SessionOp::Interrupt` may have stopped the start hooks.
-                if !self.session_hooks.start_answered && self.session_hooks.running.is_empty() {
-                    self.run_start_hooks();
-                }
-                self.run_prompt_hooks();
-                None
-            }
-            // A prompt that has not reached the model yet is dropped.
-            SessionOp::Interrupt
-                if !self.session.is_busy() && !self.session_hooks.held_prompts.is_empty() =>
-            {
-                self.session_hooks.running = JoinSet::new();
-                for _ in std::mem::take(&mut self.session_hooks.held_prompts) {
-                    self.session_hooks.due_inputs.push_back(SessionInput::PromptRejected {
-                        text: "[interrupted while hooks were running]".to_owned(),
-                        end: TurnEndReason::Interrupted,
-                        hook_runs: Vec::new(),
-                    });
-                }
-                None
-            }
-            // The agent or the config may permit less than the user asks for.
-            SessionOp::SetMode { mode } => {
-                let mode = self.runtime.policy.clone().with_mode(mode).mode();
-                Some(SessionInput::Op(SessionOp::SetMode { mode }))
-            }
-            SessionOp::SetAgent { agent } => self.switch_agent(&agent),
-            op => Some(SessionInput::Op(op)),
-        }
-    }
-
     /// Returns true if prompts go through hooks. The prompt of a subagent comes from a call, not
     /// from the user, so it does not.
-    fn has_prompt_hooks(&self) -> bool {
+    pub(super) fn has_prompt_hooks(&self) -> bool {
         self.lineage.ancestors.is_empty() && self.has_hook_at(HookPoint::Prompt)
     }
 
     /// Runs the hooks on the next of the `held_prompts`, if no hooks are running.
-    fn run_prompt_hooks(&mut self) {
+    pub(super) fn run_prompt_hooks(&mut self) {
         if !self.session_hooks.running.is_empty() {
             return;
         }
         if let Some(HookDenial { hook, reason }) = &self.session_hooks.stopped_by {
             let text = format!("[blocked by the hook {hook}: {reason}]");
-            for _ in std::mem::take(&mut self.session_hooks.held_prompts) {
-                self.session_hooks.due_inputs.push_back(SessionInput::PromptRejected {
-                    text: text.clone(),
-                    end: TurnEndReason::Denied,
-                    hook_runs: Vec::new(),
-                });
-            }
+            self.session_hooks.reject_held_prompts(&text, &TurnEndReason::Denied);
         }
-        let Some(prompt) = self.session_hooks.held_prompts.front().cloned() else { return };
+        let Some((op, prompt)) = self.session_hooks.held_prompts.front().cloned() else { return };
         if !self.has_prompt_hooks() {
             self.session_hooks.held_prompts.pop_front();
             let (hook_runs, context) = (Vec::new(), Vec::new());
             let input = SessionInput::PromptAccepted { prompt, hook_runs, context };
-            self.session_hooks.due_inputs.push_back(input);
+            self.session_hooks.due_inputs.push_back((input, Some(op)));
             return self.run_prompt_hooks();
         }
         let (target, mode) = (self.hook_target(), self.runtime.policy.mode());
@@ -262,19 +224,22 @@ impl SessionDriver {
                 self.session_hooks.start_answered |= is_start;
                 self.session_hooks.stopped_by =
                     stopped_by.or_else(|| self.session_hooks.stopped_by.take());
-                if inputs.iter().any(is_prompt) {
-                    self.session_hooks.held_prompts.pop_front();
+                for input in inputs {
+                    let prompt =
+                        is_prompt(&input).then(|| self.session_hooks.held_prompts.pop_front());
+                    let op = prompt.flatten().map(|(op, _)| op);
+                    self.session_hooks.due_inputs.push_back((input, op));
                 }
-                self.session_hooks.due_inputs.extend(inputs);
             }
             Err(error) => {
                 tracing::debug!(%error, "running the hooks failed");
-                if self.session_hooks.held_prompts.pop_front().is_some() {
-                    self.session_hooks.due_inputs.push_back(SessionInput::PromptRejected {
+                if let Some((op, _)) = self.session_hooks.held_prompts.pop_front() {
+                    let input = SessionInput::PromptRejected {
                         text: "[blocked: running the hooks failed]".to_owned(),
                         end: TurnEndReason::Denied,
                         hook_runs: Vec::new(),
-                    });
+                    };
+                    self.session_hooks.due_inputs.push_back((input, Some(op)));
                 }
             }
         }
@@ -438,7 +403,7 @@ impl SessionDriver {
         if !matches!(input, SessionInput::HooksRan { .. }) {
             return Ok(());
         }
-        let stamp = self.stamp();
+        let stamp = self.stamp(None);
         let effects = self.session.apply(stamp, input);
         self.perform_all(stamp, effects).await
     }

@@ -1,6 +1,8 @@
 //! The task that runs a subagent: a session with its own driver, as a task of its parent's driver.
 //! The parent's watchers see its events; when the parent ends, the subagent ends too.
 
+use super::op_ledger::QueuedOp;
+use super::session_handle::new_queued_op;
 use super::{DriverDependencies, build_driver};
 use crate::agent_definitions::{AgentDefinition, SessionOrigin, restrict};
 use crate::lineage::Lineage;
@@ -117,7 +119,7 @@ impl SubagentTask {
         };
         if !is_prompted {
             // The channel is still empty, so `try_send` succeeds.
-            let _ = channels.ops.try_send(prompt);
+            let _ = channels.ops.try_send(new_queued_op(prompt));
         }
         if self.pending.request.background {
             self.release_caller();
@@ -176,7 +178,7 @@ impl SubagentTask {
     async fn watch_session(
         &mut self,
         watcher: &mut SessionWatcher,
-        ops: &mpsc::Sender<SessionOp>,
+        ops: &mpsc::Sender<QueuedOp>,
         (transcript, ceiling): (&mut Transcript, &mut ModeCeiling),
     ) {
         let cancel = self.pending.cancel.clone();
@@ -188,7 +190,7 @@ impl SubagentTask {
                 () = cancel.cancelled(), if interrupts_sent == 0 => {
                     interrupts_sent = 1;
                     grace = Some(Box::pin(tokio::time::sleep(INTERRUPT_GRACE)));
-                    let _ = ops.try_send(SessionOp::Interrupt);
+                    let _ = ops.try_send(new_queued_op(SessionOp::interrupt()));
                 }
                 () = async {
                     match grace.as_mut() {
@@ -201,14 +203,14 @@ impl SubagentTask {
                     }
                     interrupts_sent = 2;
                     grace = Some(Box::pin(tokio::time::sleep(INTERRUPT_GRACE)));
-                    let _ = ops.try_send(SessionOp::Interrupt);
+                    let _ = ops.try_send(new_queued_op(SessionOp::interrupt()));
                 }
                 Ok(()) = self.parent_channel.parent_mode.changed() => {
                     let parent_mode = *self.parent_channel.parent_mode.borrow_and_update();
                     if let Some(mode) = ceiling.follow_parent(parent_mode) {
                         // Unlike an answer, a mode change must not be lost. Waiting is safe: the
                         // subagent keeps receiving.
-                        let _ = ops.send(SessionOp::SetMode { mode }).await;
+                        let _ = ops.send(new_queued_op(SessionOp::SetMode { mode })).await;
                     }
                 }
                 Some(op) = self.parent_channel.ops.recv() => {
@@ -217,7 +219,7 @@ impl SubagentTask {
                 // After the answers, so that an approval given before is revoked, too. Like a mode
                 // change, it must not be lost.
                 Ok(()) = self.parent_channel.revocations.changed() => {
-                    let _ = ops.send(SessionOp::RevokeApprovals).await;
+                    let _ = ops.send(new_queued_op(SessionOp::RevokeApprovals)).await;
                 }
                 event = watcher.next() => {
                     let Ok(Some(event)) = event else { return };
@@ -239,13 +241,13 @@ impl SubagentTask {
                     stream: ModelStreamKind::Text | ModelStreamKind::Reasoning,
                     ..
                 }
-                | LiveEvent::PartialCall { .. } => return false,
+                | LiveEvent::PartialCall { .. }
+                | LiveEvent::PartialStep { .. } => return false,
                 LiveEvent::CallProgress { .. }
                 | LiveEvent::CommandOutput { .. }
                 | LiveEvent::HostAccess { .. }
                 | LiveEvent::JobUpdate { .. }
-                | LiveEvent::HookRan { .. }
-                | LiveEvent::Notice { .. } => {}
+                | LiveEvent::HookRan { .. } => {}
             },
             Event::Fact(record) if record.session == self.session => {
                 transcript.push(record.seq, &record.fact);

@@ -149,6 +149,14 @@ impl ActiveTurn {
         std::mem::take(&mut self.output_blocks).into_iter().filter_map(text).collect()
     }
 
+    /// Returns the texts that the model has written in the open step.
+    pub(super) fn streamed_texts(&self) -> impl Iterator<Item = (ModelStreamKind, &str)> {
+        self.output_blocks.iter().filter_map(|block| match block {
+            ModelOutputBlock::Text { stream, text, .. } => Some((*stream, text.as_str())),
+            ModelOutputBlock::Call(_) => None,
+        })
+    }
+
     /// Returns the calls that have not settled.
     pub(super) fn open_calls(&self) -> &[TurnCall] {
         self.calls.get(self.settled_calls..).unwrap_or_default()
@@ -222,6 +230,10 @@ pub(super) struct TurnCall {
     /// Accesses of the last permission request, and its answer.
     pub(super) asked_accesses: Option<Vec<ToolAccess>>,
     pub(super) answer: Option<PermissionAnswer>,
+    /// The last permission request showed what the call would do, such as a diff.
+    pub(super) asked_with_preview: bool,
+    /// Position of the last permission request or question.
+    pub(super) asked_seq: Option<LogSeq>,
     /// Command kind offered in the permission request.
     pub(super) approval_kind: Option<ApprovalKind>,
     pub(super) attempts: u32,
@@ -316,6 +328,8 @@ impl TurnCall {
             description,
             asked_accesses: None,
             answer: None,
+            asked_with_preview: false,
+            asked_seq: None,
             approval_kind: None,
             attempts: 0,
             read_only: false,

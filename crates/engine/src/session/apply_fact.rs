@@ -113,10 +113,15 @@ impl Session {
     /// Applies a fact about a call of the turn.
     fn apply_call_fact(&mut self, id: CallId, fact: &Fact) {
         let is_settled = matches!(fact, Fact::CallSettled { .. });
+        self.note_answer(id, fact);
+        let head = self.head;
         let Some(call) = self.turn.as_mut().and_then(|turn| turn.open_call_mut(id)) else {
             return;
         };
         update_call(call, fact);
+        if matches!(fact, Fact::PermissionAsked { .. } | Fact::QuestionAsked { .. }) {
+            call.asked_seq = Some(head);
+        }
         let (author, skill_calls) = (call.author, skill_calls(fact));
         if let Fact::PermissionAnswered { answer, .. } = fact {
             self.approvals.record_answer(call, answer);
@@ -231,7 +236,8 @@ fn apply_step_fact(turn: &mut ActiveTurn, fact: &Fact) {
 
 fn update_call(call: &mut TurnCall, fact: &Fact) {
     match fact {
-        Fact::PermissionAsked { accesses, approval_kind, .. } => {
+        Fact::PermissionAsked { accesses, approval_kind, preview, .. } => {
+            call.asked_with_preview = preview.is_some();
             (call.asked_accesses, call.answer) = (Some(accesses.clone()), None);
             call.approval_kind.clone_from(approval_kind);
         }

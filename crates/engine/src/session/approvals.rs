@@ -5,9 +5,13 @@
 use super::active_turn::{ApprovalState, CallStage, TurnCall};
 use super::{EffectList, Session, SessionEffect};
 use windlass_protocol::{
-    ApprovalKind, ApprovalScope, CallId, Fact, PermissionAnswer, ProjectApproval, ToolAccess,
+    ApprovalKind, ApprovalScope, CallId, Fact, LogSeq, OpError, PermissionAnswer, ProjectApproval,
+    ToolAccess,
 };
 use windlass_toolkit::CallIntent;
+
+/// Reason of a request that stays although no rule requires it any more.
+pub(super) const ASKED_BEFORE: &str = "approval was requested before";
 
 /// Accesses and kinds of calls that the user approved with `ApprovalScope::Session` or wider.
 #[derive(Clone, Debug, Default)]
@@ -115,7 +119,7 @@ impl Session {
         call.approval_state = ApprovalState::Asked;
         let CallStage::AwaitingPermission(intent) = call.stage.clone() else { return };
         let CallIntent { accesses, ask_reason, danger, repair, approval_kind, .. } = intent;
-        let reason = ask_reason.unwrap_or_else(|| "approval was requested before".to_owned());
+        let reason = ask_reason.unwrap_or_else(|| ASKED_BEFORE.to_owned());
         self.emit(
             Fact::PermissionAsked {
                 call: id,
@@ -131,31 +135,48 @@ impl Session {
         self.advance_calls(out);
     }
 
+    /// Records the answer to the permission request of a call. After a restart, the request of the
+    /// earlier process may be answered before the call asks again; the answer then counts if the
+    /// call still asks for the same.
     pub(super) fn on_permission_answer(
         &mut self,
-        id: CallId,
+        (id, asked): (CallId, Option<LogSeq>),
         answer: PermissionAnswer,
         out: &mut EffectList,
-    ) {
-        let Some(call) = self.turn.as_mut().and_then(|turn| turn.open_call_mut(id)) else { return };
-        let CallStage::AwaitingPermission(intent) = &call.stage else { return };
-        if call.approval_state != ApprovalState::Asked || call.matching_answer(intent).is_some() {
-            return;
+    ) -> Result<(), OpError> {
+        let not_asked = self.not_asked_error(id);
+        let Some(call) = self.turn.as_mut().and_then(|turn| turn.open_call_mut(id)) else {
+            return Err(not_asked);
+        };
+        let is_open = match &call.stage {
+            CallStage::AwaitingPermission(_) => call.approval_state == ApprovalState::Asked,
+            // The user saw what the call would have done then; files may have changed since.
+            CallStage::Preparing => !answer.is_yes() || !call.asked_with_preview,
+            CallStage::NotStarted
+            | CallStage::Running(_)
+            | CallStage::Reconciling
+            | CallStage::Done(_) => false,
+        };
+        let Some(accesses) = call.asked_accesses.clone() else { return Err(not_asked) };
+        if !is_open || call.answer.is_some() || asked.is_some() && asked != call.asked_seq {
+            return Err(not_asked);
         }
         // `LeaveSandbox` is approved for one call only, whatever the answer says. Approving a
         // detected loop does not approve anything permanently either.
         let only_once =
-            answer.is_yes() && (leaves_sandbox(&intent.accesses) || call.detected_loop.is_some());
+            answer.is_yes() && (leaves_sandbox(&accesses) || call.detected_loop.is_some());
         let answer = if only_once { PermissionAnswer::Once } else { answer };
         let approvals = project_approvals(call, &answer);
+        let is_waiting = matches!(call.stage, CallStage::AwaitingPermission(_));
         self.emit(Fact::PermissionAnswered { call: id, answer: answer.clone() }, out);
         if !approvals.is_empty() {
             out.0.push(SessionEffect::SaveApprovals { approvals });
         }
-        if !answer.is_yes() {
+        if is_waiting && !answer.is_yes() {
             out.0.push(SessionEffect::SendPermission { call: id, answer });
         }
         self.advance_calls(out);
+        Ok(())
     }
 
     /// Approves a call that an earlier answer covers, before the user is asked.

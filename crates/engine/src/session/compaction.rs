@@ -9,11 +9,11 @@
 use super::token_estimate::{
     self, PRUNED_OUTPUT_TOKENS, estimate_tokens, message_tokens, window_request_tokens,
 };
-use super::{EffectList, Session, SessionEffect, push_notice};
+use super::{EffectList, Session, SessionEffect};
 use std::sync::Arc;
 use windlass_protocol::{
     CallAuthor, CallId, CallOutcome, Fact, Fault, FinishReason, LogSeq, Message, MessagePart,
-    MessageRole, Messages, StepPurpose, TokenUsage, TurnEndReason,
+    MessageRole, Messages, OpError, StepPurpose, TokenUsage, TurnEndReason,
 };
 
 /// Number of recent tokens that are protected from pruning.
@@ -109,16 +109,18 @@ impl Session {
     }
 
     /// Starts a compaction that the user requested with `SessionOp::Compact`.
-    pub(super) fn compact(&mut self, out: &mut EffectList) {
+    pub(super) fn compact(&mut self, out: &mut EffectList) -> Result<(), OpError> {
         if self.turn.is_some() {
-            return push_notice("A turn is running. Compact when it has finished.", out);
+            let text = "A turn is running. Compact when it has finished.".to_owned();
+            return Err(OpError::TurnRunning { text });
         }
         if !self.uncompacted_messages().iter().any(|message| message.role == MessageRole::Assistant)
         {
-            return push_notice("Nothing to compact yet.", out);
+            return Err(OpError::Invalid { text: "Nothing to compact yet.".to_owned() });
         }
         self.emit(Fact::TurnStarted { turn: self.turn_count + 1, prompt: None }, out);
         self.continue_compaction(out);
+        Ok(())
     }
 
     /// Continues a requested compaction until all messages are summarized.

@@ -5,11 +5,11 @@
 //! repeated.
 
 use super::active_turn::TurnCall;
-use super::{EffectList, InputTimeAndId, Session, push_notice};
+use super::{EffectList, InputTimeAndId, Session};
 use crate::system_prompt::RenderedSystemPrompt;
 use windlass_protocol::{
-    CallId, CallOutcome, ContextChange, Fact, HookPoint, HookVerdict, PromptDelivery, PromptId,
-    PromptSettings, TurnEndReason,
+    CallId, CallOutcome, ContextChange, Fact, HookPoint, HookVerdict, OpError, PromptDelivery,
+    PromptId, PromptSettings, TurnEndReason,
 };
 use windlass_toolkit::{HookDenial, HookRun};
 
@@ -48,16 +48,16 @@ impl Session {
     }
 
     /// Records a prompt that does not reach the model, as a turn that ends immediately. While
-    /// another turn is under way it cannot start one, so it only emits a notice.
+    /// another turn is under way it cannot start one, so the prompt is refused.
     pub(super) fn reject_prompt(
         &mut self,
         stamp: InputTimeAndId,
         text: String,
         end: TurnEndReason,
         out: &mut EffectList,
-    ) {
+    ) -> Result<(), OpError> {
         if self.turn.is_some() {
-            return push_notice(&text, out);
+            return Err(OpError::Invalid { text });
         }
         let (prompt, turn) = (PromptId(stamp.id), self.turn_count + 1);
         let (attachments, delivery) = (Vec::new(), PromptDelivery::default());
@@ -65,6 +65,7 @@ impl Session {
         self.emit(Fact::PromptSubmitted { prompt, text, attachments, delivery, settings }, out);
         self.emit(Fact::TurnStarted { turn, prompt: Some(prompt) }, out);
         self.end_turn(end, out);
+        Ok(())
     }
 }
 

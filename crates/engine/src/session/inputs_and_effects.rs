@@ -8,9 +8,9 @@ use windlass_llm::ModelEvent;
 use windlass_llm::catalog::Price;
 use windlass_protocol::{
     AllowedCalls, Attachment, CallAuthor, CallId, CallOutcome, ContextChange, Cost, Fact,
-    FileChange, LiveEvent, Messages, PermissionAnswer, ProjectApproval, PromptDelivery,
-    PromptSettings, SeenFileDigest, SessionId, SessionOp, SideRequestPurpose, StepPurpose,
-    TokenUsage, ToolAccess, TurnEndReason, UnixMillis, UserQuestion,
+    FileChange, LiveEvent, LogSeq, Messages, OpError, PermissionAnswer, ProjectApproval,
+    PromptDelivery, PromptSettings, SeenFileDigest, SessionId, SessionOp, SideRequestPurpose,
+    StepPurpose, TokenUsage, ToolAccess, TurnEndReason, UnixMillis, UserQuestion,
 };
 use windlass_toolkit::{CallIntent, HookRun, QuestionEffect};
 
@@ -256,6 +256,8 @@ pub struct SubagentStart {
     pub session: SessionId,
     /// Name of the agent to run.
     pub agent: String,
+    /// Last position of its log, if it has worked before.
+    pub after: LogSeq,
 }
 
 /// An action for the driver. Effects run in order, and an append is written before later effects
@@ -336,6 +338,12 @@ pub enum SessionEffect {
         accesses: Vec<ToolAccess>,
         /// Changes that the call had recorded.
         changes: Vec<FileChange>,
+    },
+    /// Answer the operation that is the current input. It is the last effect of the input, so the
+    /// facts of the operation are written before.
+    AnswerOp {
+        /// The reason why it was refused, if it was.
+        result: Result<(), OpError>,
     },
     /// Cancel a call.
     CancelTool {

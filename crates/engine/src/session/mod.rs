@@ -16,6 +16,7 @@ mod inputs_and_effects;
 mod interrupt;
 mod loop_detection;
 mod model_output;
+mod ops;
 mod partial_calls;
 mod preserved_summary_state;
 mod resume;
@@ -43,17 +44,14 @@ use approvals::SessionApprovals;
 use compaction::CompactionResult;
 use preserved_summary_state::SummaryTodosAndJobs;
 use rewind::RewindPoints;
-use serde_json::json;
 use std::collections::BTreeMap;
 use token_estimate::TokenEstimator;
 pub(crate) use token_estimate::estimate_tokens;
 pub(crate) use turn_end::GOAL_JUDGE_NAME;
 use uuid::Uuid;
-use windlass_protocol::file_history::UNDO_TOOL;
 use windlass_protocol::{
-    CallAuthor, ContextChange, Fact, FactRecord, FileHistory, LiveEvent, LogSeq, PromptId,
-    PromptSettings, SessionOp, StepPurpose, SystemPromptState, Transcript, TurnEndReason,
-    UnixMillis,
+    CallId, ContextChange, Fact, FactRecord, FileHistory, LogSeq, OpId, PromptId, PromptSettings,
+    StepPurpose, SystemPromptState, Transcript, TurnEndReason, UnixMillis,
 };
 
 /// State of a session: the fold of its log, and the work in progress.
@@ -90,6 +88,10 @@ pub struct Session {
     queued_settings: BTreeMap<PromptId, PromptSettings>,
     /// Id of the current input, for a call that the session itself makes.
     input_id: Uuid,
+    /// Positions of the last answers to questions of calls.
+    answer_positions: BTreeMap<CallId, LogSeq>,
+    /// Operations whose facts were read from the log, and their last positions.
+    recorded_ops: Vec<(OpId, LogSeq)>,
 }
 
 /// Effects of the current input. Consecutive facts share one `Append`.
@@ -103,10 +105,6 @@ impl EffectList {
             Some(_) | None => self.0.push(SessionEffect::Append(vec![fact])),
         }
     }
-}
-
-fn push_notice(text: &str, out: &mut EffectList) {
-    out.0.push(SessionEffect::Emit(LiveEvent::Notice { text: text.to_owned() }));
 }
 
 impl Session {
@@ -137,6 +135,8 @@ impl Session {
             rewind_points: RewindPoints::default(),
             queued_settings: BTreeMap::new(),
             input_id: Uuid::nil(),
+            answer_positions: BTreeMap::new(),
+            recorded_ops: Vec::new(),
         }
     }
 
@@ -165,6 +165,11 @@ impl Session {
         for record in log {
             self.now = record.at;
             self.apply_fact(&record.fact);
+            // A prompt that a hook refused leaves only the run of the hook.
+            let is_hook_run = matches!(record.fact, Fact::HookRan { .. });
+            if let Some(origin) = record.origin.as_ref().filter(|_| !is_hook_run) {
+                self.add_recorded_op(origin.op, record.seq);
+            }
         }
     }
 
@@ -206,7 +211,10 @@ impl Session {
         }
         (self.now, self.input_id) = (stamp.at, stamp.id);
         match input {
-            SessionInput::Op(op) => self.on_op(stamp, op, &mut out),
+            SessionInput::Op(op) => {
+                let result = self.on_op(stamp, op, &mut out);
+                out.0.push(SessionEffect::AnswerOp { result });
+            }
             SessionInput::Resume => self.resume(&mut out),
             SessionInput::Model { turn, step, event } => {
                 let is_current =
@@ -264,6 +272,7 @@ impl Session {
                 self.config.limits.steps = max_steps;
                 self.config.system_prompt = *system_prompt;
                 self.emit(Fact::AgentChanged { agent }, &mut out);
+                out.0.push(SessionEffect::AnswerOp { result: Ok(()) });
             }
             SessionInput::Notice { text, change } => self.add_notices([(text, change)], &mut out),
             SessionInput::HooksRan { call, hook_runs } => {
@@ -278,13 +287,15 @@ impl Session {
                 let notices = context.into_iter().map(|text| (text, ContextChange::Note));
                 self.add_notices(notices, &mut out);
                 self.submit_prompt(stamp, prompt, &mut out);
+                out.0.push(SessionEffect::AnswerOp { result: Ok(()) });
             }
             SessionInput::TurnEndReviewed { turn, hook_runs, goal_failure } => {
                 self.on_turn_end_reviewed(turn, (hook_runs, goal_failure), &mut out)
             }
             SessionInput::PromptRejected { text, end, hook_runs } => {
                 self.record_hook_runs(None, hook_runs, &mut out);
-                self.reject_prompt(stamp, text, end, &mut out);
+                let result = self.reject_prompt(stamp, text, end, &mut out);
+                out.0.push(SessionEffect::AnswerOp { result });
             }
             SessionInput::RetryTimer { turn, step } => {
                 let is_waiting =
@@ -300,59 +311,6 @@ impl Session {
             }
         }
         out.0
-    }
-
-    fn on_op(&mut self, stamp: InputTimeAndId, op: SessionOp, out: &mut EffectList) {
-        match op {
-            SessionOp::Prompt { text, attachments, delivery, settings } => {
-                let prompt = SubmittedPrompt { text, attachments, delivery, settings };
-                self.submit_prompt(stamp, prompt, out);
-            }
-            SessionOp::CallTool { tool, .. } if tool == UNDO_TOOL => {
-                push_notice("To undo changes, run `windlass session undo`.", out);
-            }
-            SessionOp::CallTool { tool, arguments } => {
-                self.start_user_call(stamp, (CallAuthor::User, tool, arguments), out)
-            }
-            SessionOp::RunPromptCommand { command } => {
-                let arguments = json!({ "command": command }).to_string();
-                let call = (CallAuthor::Command, "bash".to_owned(), arguments);
-                self.start_user_call(stamp, call, out);
-            }
-            SessionOp::Undo { facts } => match self.files.undo_arguments(&facts) {
-                // The log already contains the changes, so the call only names the facts.
-                Some(undo) => {
-                    let arguments = match undo.is_redo {
-                        true => json!({ "facts": facts, "is_redo": true }),
-                        false => json!({ "facts": facts }),
-                    };
-                    let call = (CallAuthor::User, UNDO_TOOL.to_owned(), arguments.to_string());
-                    self.start_user_call(stamp, call, out);
-                }
-                None => push_notice(
-                    "Nothing to undo: these changes were already undone or \
-                                     overwritten. Run `windlass session diff` to see the current \
-                                     ones.",
-                    out,
-                ),
-            },
-            SessionOp::AnswerPermission { call, answer } => {
-                self.on_permission_answer(call, answer, out)
-            }
-            SessionOp::AnswerQuestion { call, answers } => {
-                self.on_question_answered(call, answers, out)
-            }
-            SessionOp::Compact => self.compact(out),
-            SessionOp::SetMode { mode } => self.change_mode(mode, out),
-            // The driver knows the agents: see `SessionInput::AgentChanged`.
-            SessionOp::SetAgent { .. } => {}
-            SessionOp::Interrupt => self.interrupt(out),
-            SessionOp::WithdrawPrompt { prompt } => self.withdraw_prompt(prompt, out),
-            SessionOp::Rewind { to } => self.rewind(to, out),
-            SessionOp::EndJob { job } => out.0.push(SessionEffect::EndJob { job }),
-            SessionOp::RenameSession { title } => self.emit(Fact::SessionRenamed { title }, out),
-            SessionOp::RevokeApprovals => self.emit(Fact::ApprovalsRevoked, out),
-        }
     }
 
     fn submit_prompt(

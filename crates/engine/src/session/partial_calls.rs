@@ -4,7 +4,7 @@
 
 use super::{EffectList, InputTimeAndId, Session, SessionEffect};
 use serde_json::Value;
-use windlass_protocol::{LiveEvent, StepPurpose, UnixMillis};
+use windlass_protocol::{LiveEvent, PartialCallProgress, StepPurpose, UnixMillis};
 
 /// Least time between two live events of one call.
 const REPORT_INTERVAL_MS: u64 = 100;
@@ -51,6 +51,12 @@ impl PartialCall {
         }
     }
 
+    /// Returns the state of the call for front ends.
+    pub(super) fn progress(&self, index: u64) -> PartialCallProgress {
+        let (tool, path) = (self.tool.clone(), self.path.clone());
+        PartialCallProgress { index, tool, path, argument_bytes: self.argument_bytes }
+    }
+
     fn is_due(&self, now: UnixMillis) -> bool {
         let elapsed_ms = self.reported_at.map(|at| now.0.saturating_sub(at.0));
         self.has_news && elapsed_ms.is_none_or(|elapsed_ms| elapsed_ms >= REPORT_INTERVAL_MS)
@@ -87,12 +93,9 @@ impl Session {
                 call.path = Some(describer.relative_path(&path).to_owned());
                 call.head = String::new();
             }
-            out.0.push(SessionEffect::Emit(LiveEvent::PartialCall {
-                index: *index,
-                tool: call.tool.clone(),
-                path: call.path.clone(),
-                argument_bytes: call.argument_bytes,
-            }));
+            let PartialCallProgress { index, tool, path, argument_bytes } = call.progress(*index);
+            let event = LiveEvent::PartialCall { index, tool, path, argument_bytes };
+            out.0.push(SessionEffect::Emit(event));
         }
     }
 }

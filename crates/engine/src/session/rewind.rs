@@ -4,9 +4,9 @@
 //! target is a position without an open turn, so that no call lacks its outcome and no answer its
 //! prompt. [`RewindPoints`] is a fold of the log that knows these positions.
 
-use super::{EffectList, Session, push_notice};
+use super::{EffectList, Session};
 use std::ops::Bound;
-use windlass_protocol::{ContextChange, Fact, LogSeq, PromptId};
+use windlass_protocol::{ContextChange, Fact, LogSeq, OpError, PromptId};
 
 /// Positions of a log that a rewind may target.
 #[derive(Clone, Debug, Default)]
@@ -53,29 +53,31 @@ impl RewindPoints {
 
 impl Session {
     /// Withdraws a prompt that no turn has taken up yet.
-    pub(super) fn withdraw_prompt(&mut self, prompt: PromptId, out: &mut EffectList) {
+    pub(super) fn withdraw_prompt(
+        &mut self,
+        prompt: PromptId,
+        out: &mut EffectList,
+    ) -> Result<(), OpError> {
         if !self.transcript.queued_prompts.iter().any(|queued| queued.id == prompt) {
-            return push_notice(
-                "The model has already read this prompt; it cannot be withdrawn.",
-                out,
-            );
+            let text = "The model has already read this prompt; it cannot be withdrawn.";
+            return Err(OpError::Gone { text: text.to_owned() });
         }
         self.emit(Fact::PromptWithdrawn { prompt }, out);
+        Ok(())
     }
 
     /// Rewinds to a position, if no turn is under way.
-    pub(super) fn rewind(&mut self, to: LogSeq, out: &mut EffectList) {
+    pub(super) fn rewind(&mut self, to: LogSeq, out: &mut EffectList) -> Result<(), OpError> {
         if self.turn.is_some() {
-            return push_notice("A turn is running. Interrupt it, then rewind.", out);
+            let text = "A turn is running. Interrupt it, then rewind.".to_owned();
+            return Err(OpError::TurnRunning { text });
         }
         if to >= self.head || !self.rewind_points.can_rewind_to(to) {
-            return push_notice(
-                "Cannot rewind there: no turn starts at that position. Choose \
-                                another one.",
-                out,
-            );
+            let text = "Cannot rewind there: no turn starts at that position. Choose another one.";
+            return Err(OpError::Invalid { text: text.to_owned() });
         }
         self.emit(Fact::Rewound { to }, out);
+        Ok(())
     }
 
     /// Returns true if the remaining conversation does not state the current mode.

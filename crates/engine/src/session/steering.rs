@@ -3,8 +3,8 @@
 //! A prompt with `PromptDelivery::Steer` joins the current turn before the next model request; a queued
 //! one waits for the end of the turn. The notice of a new mode is recorded at the same point.
 
-use super::{EffectList, Session, push_notice};
-use windlass_protocol::{ContextChange, Fact, PermissionMode, PromptDelivery, PromptId};
+use super::{EffectList, Session};
+use windlass_protocol::{ContextChange, Fact, OpError, PermissionMode, PromptDelivery, PromptId};
 
 impl Session {
     /// Adds the steering prompts to the current turn, in submission order.
@@ -18,11 +18,16 @@ impl Session {
         }
     }
 
-    pub(super) fn change_mode(&mut self, mode: PermissionMode, out: &mut EffectList) {
+    pub(super) fn change_mode(
+        &mut self,
+        mode: PermissionMode,
+        out: &mut EffectList,
+    ) -> Result<(), OpError> {
         if self.transcript.mode == Some(mode) {
-            return push_notice(&format!("The mode is already {mode}."), out);
+            return Err(OpError::Invalid { text: format!("The mode is already {mode}.") });
         }
         self.emit(Fact::ModeChanged { mode }, out);
+        Ok(())
     }
 
     /// Records the `mode_notice` of a mode that the model has not been told about.

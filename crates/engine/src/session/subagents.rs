@@ -20,9 +20,9 @@ impl Session {
             |call: &&mut TurnCall| matches!(call.stage, CallStage::Running(_)) && may_start;
         let Some(call) = open.open_call_mut(subagent.call).filter(is_running) else { return };
         let earlier = call.subagent;
-        let SubagentStart { call, session, agent } = subagent;
+        let SubagentStart { call, session, agent, after } = subagent;
         if earlier.is_none() {
-            self.emit(Fact::SubagentStarted { call, session, agent }, out);
+            self.emit(Fact::SubagentStarted { call, session, agent, after }, out);
         }
         let (session, resumed) = (earlier.unwrap_or(session), earlier.is_some());
         // The subagent works for the same turn, so the same limit applies to its calls.

@@ -1,12 +1,12 @@
 //! Tool calls of a step: their start, permission and settlement, and the continuation of the turn.
 
 use super::active_turn::{ApprovalState, CallStage, TurnCall};
-use super::{EffectList, InputTimeAndId, LoopDetectionPolicy, Session, SessionEffect, push_notice};
+use super::{EffectList, InputTimeAndId, LoopDetectionPolicy, Session, SessionEffect};
 use serde_json::json;
 use uuid::Uuid;
 use windlass_protocol::file_history::UNDO_TOOL;
 use windlass_protocol::{
-    CallAuthor, CallId, CallOutcome, Fact, FileHistory, PermissionAnswer, TurnEndReason,
+    CallAuthor, CallId, CallOutcome, Fact, FileHistory, OpError, PermissionAnswer, TurnEndReason,
     UndoArguments,
 };
 use windlass_toolkit::CallIntent;
@@ -28,13 +28,15 @@ impl Session {
         stamp: InputTimeAndId,
         (author, tool, arguments): (CallAuthor, String, String),
         out: &mut EffectList,
-    ) {
+    ) -> Result<(), OpError> {
         if self.turn.is_some() {
-            return push_notice("A turn is running; the call was not made.", out);
+            let text = "A turn is running; the call was not made.".to_owned();
+            return Err(OpError::TurnRunning { text });
         }
         let turn = self.turn_count + 1;
         self.emit(Fact::TurnStarted { turn, prompt: None }, out);
         self.call_for_user(stamp.id, (author, tool, arguments), out);
+        Ok(())
     }
 
     /// Records a call of the user in the turn under way, and starts it.

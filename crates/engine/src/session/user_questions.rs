@@ -6,8 +6,8 @@
 //! `QuestionEffect::SetMode`, never on model output.
 
 use super::active_turn::{CallStage, TurnCall};
-use super::{EffectList, Session, SessionEffect, push_notice};
-use windlass_protocol::{CallId, Fact, PermissionMode, UserQuestion};
+use super::{EffectList, Session, SessionEffect};
+use windlass_protocol::{CallId, Fact, LogSeq, OpError, PermissionMode, UserQuestion};
 use windlass_toolkit::QuestionEffect;
 
 /// Maximum number of questions asked at once, and of answers chosen per question.
@@ -48,18 +48,21 @@ impl Session {
     /// Records `QuestionAnswered`. An empty list means that the user declined.
     pub(super) fn on_question_answered(
         &mut self,
-        id: CallId,
+        (id, asked): (CallId, Option<LogSeq>),
         answers: Vec<Vec<String>>,
         out: &mut EffectList,
-    ) {
-        let Some(call) = self.turn.as_mut().and_then(|turn| turn.open_call_mut(id)) else { return };
-        let Some(effect) =
-            call.question_state.effect.filter(|_| call.question_state.answers.is_none())
-        else {
-            return;
+    ) -> Result<(), OpError> {
+        let not_asked = self.not_asked_error(id);
+        let Some(call) = self.turn.as_mut().and_then(|turn| turn.open_call_mut(id)) else {
+            return Err(not_asked);
+        };
+        let is_open =
+            call.question_state.answers.is_none() && (asked.is_none() || asked == call.asked_seq);
+        let Some(effect) = call.question_state.effect.filter(|_| is_open) else {
+            return Err(not_asked);
         };
         if let Err(reason) = check_answers(&call.question_state.questions, &answers) {
-            return push_notice(&format!("Invalid answer: {reason}."), out);
+            return Err(OpError::Invalid { text: format!("Invalid answer: {reason}.") });
         }
         let mode = chosen_mode(effect, &call.question_state.questions, &answers);
         self.emit(Fact::QuestionAnswered { call: id, answers: answers.clone() }, out);
@@ -67,6 +70,7 @@ impl Session {
             self.emit(Fact::ModeChanged { mode }, out);
         }
         out.0.push(SessionEffect::SendAnswers { call: id, answers });
+        Ok(())
     }
 }
 

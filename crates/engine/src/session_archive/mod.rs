@@ -25,7 +25,7 @@ use validate_log::LogValidator;
 use windlass_protocol::{
     BlobRef, CallOutcome, Fact, FactRecord, Fault, PermissionMode, RecordCheck, SessionId,
 };
-use windlass_storage::{StorageError, read_all};
+use windlass_storage::{PageLimit, StorageError, read_all};
 
 const FORMAT_VERSION: u32 = 3;
 
@@ -179,8 +179,8 @@ impl Engine {
 
     /// Returns `session` if no session here has this id, otherwise a new id.
     async fn unused_session_id(&self, session: SessionId) -> Result<SessionId, Fault> {
-        let sessions = self.log.list().await.map_err(storage_fault)?;
-        let is_taken = sessions.iter().any(|row| row.session == session);
+        let first = self.log.read_page(session, 0, PageLimit::facts(1)).await;
+        let is_taken = !first.map_err(storage_fault)?.is_empty();
         Ok(if is_taken { SessionId(new_stamp().id) } else { session })
     }
 }

@@ -12,7 +12,7 @@ use windlass_protocol::{
 fn push_facts(telemetry: &mut SessionTelemetry, from: u64, facts: Vec<Fact>) {
     for (seq, fact) in (from..).zip(facts) {
         let session = SessionId(Uuid::from_u128(0xa0));
-        telemetry.push(&FactRecord { session, seq, at: UnixMillis(seq * 100), fact });
+        telemetry.push(&FactRecord::new(session, seq, UnixMillis(seq * 100), fact));
     }
 }
 

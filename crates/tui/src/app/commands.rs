@@ -133,7 +133,7 @@ impl App {
         if !self.prompt.is_empty() {
             self.prompt.set_text("");
         } else if self.state.is_busy() {
-            self.send_op(SessionOp::Interrupt, ui_effects);
+            self.send_op(SessionOp::Interrupt { turn: None }, ui_effects);
         } else if self.is_double_press(UiCommand::Interrupt) {
             ui_effects.push(UiEffect::Quit);
         } else {
@@ -149,7 +149,7 @@ impl App {
             return;
         }
         if self.state.is_busy() {
-            self.send_op(SessionOp::Interrupt, ui_effects);
+            self.send_op(SessionOp::Interrupt { turn: None }, ui_effects);
         } else if self.is_double_press(UiCommand::Escape) {
             self.open_panel(UiCommand::Rewind, "", ui_effects);
         } else if self.state.session.is_some() {

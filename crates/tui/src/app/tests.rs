@@ -90,8 +90,7 @@ impl TestApp {
 
     fn fact(&mut self, fact: Fact) {
         self.seq += 1;
-        let record =
-            FactRecord { session: session(), seq: self.seq, at: UnixMillis(self.now), fact };
+        let record = FactRecord::new(session(), self.seq, UnixMillis(self.now), fact);
         let event = Box::new(Event::Fact(record));
         self.update(AppEvent::HostMessage(Box::new(HostMessage::Event { event })));
     }
@@ -246,7 +245,7 @@ fn ctrl_c_clears_the_prompt_then_interrupts_then_quits() {
     assert!(env.app.prompt.is_empty());
     assert!(env.ops().is_empty(), "the draft is cleared first");
     env.ctrl('c');
-    assert_eq!(env.ops(), [SessionOp::Interrupt]);
+    assert_eq!(env.ops(), [SessionOp::Interrupt { turn: None }]);
     env.fact(Fact::TurnEnded { turn: 1, end: TurnEndReason::Interrupted });
     env.now += 10_000;
     env.ctrl('c');
@@ -264,7 +263,7 @@ fn esc_interrupts_the_turn_and_never_quits() {
     let mut env = TestApp::open();
     env.start_turn();
     env.press(KeyCode::Esc, KeyModifiers::NONE);
-    assert_eq!(env.ops(), [SessionOp::Interrupt]);
+    assert_eq!(env.ops(), [SessionOp::Interrupt { turn: None }]);
     env.fact(Fact::TurnEnded { turn: 1, end: TurnEndReason::Interrupted });
     for _ in 0..5 {
         env.press(KeyCode::Esc, KeyModifiers::NONE);
@@ -407,11 +406,8 @@ fn a_command_that_fails_while_the_model_works_answers_above_the_prompt() {
     env.type_text("/compact");
     env.enter();
     let text = "A turn is running. Compact when it has finished.";
-    let event = windlass_protocol::LiveEvent::Notice { text: text.into() };
-    let record =
-        windlass_protocol::LiveEventRecord { session: session(), at: UnixMillis(0), event };
-    let event = Box::new(Event::Live(record));
-    env.update(AppEvent::HostMessage(Box::new(HostMessage::Event { event })));
+    let error = windlass_protocol::OpError::TurnRunning { text: text.into() };
+    env.answer(HostResponse::OpRejected { error });
     let screen = env.text();
     let lines: Vec<&str> = screen.lines().filter(|line| line.contains(text)).collect();
     assert!(lines.len() == 1 && lines[0].starts_with("── "), "{screen}");

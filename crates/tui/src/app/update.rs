@@ -12,7 +12,7 @@ use crate::transcript::ScrollTarget;
 use crate::ui_context::UiEffect;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use windlass_protocol::frontend_messages::{FrontendRequest, HostMessage, HostResponse};
-use windlass_protocol::{Event, Fault, LiveEvent, PromptDelivery, SessionId, SessionOp};
+use windlass_protocol::{Event, Fault, OpError, PromptDelivery, SessionId, SessionOp};
 
 const HINT_DURATION_MS: u64 = 4_000;
 
@@ -345,13 +345,6 @@ impl App {
     }
 
     fn on_event(&mut self, event: &Event, ui_effects: &mut Vec<UiEffect>) {
-        // The answer to a command that cannot run now; in the transcript it would scroll away.
-        if let Event::Live(live_record) = event
-            && let LiveEvent::Notice { text } = &live_record.event
-            && self.state.is_busy()
-        {
-            return self.show_hint(text);
-        }
         self.state.on_event(event, self.now);
         self.with_parts(ui_effects, |parts, cx| {
             parts.transcript.on_event(event, cx);
@@ -368,6 +361,25 @@ impl App {
         match self.state.is_busy() {
             true => self.show_hint(&fault.to_string()),
             false => self.transcript.add_note(&crate::error_hints::describe(fault)),
+        }
+    }
+
+    /// Reports an operation that changed nothing, unless the screen shows why: the turn or the
+    /// question has ended.
+    fn on_op_rejected(&mut self, error: &OpError) {
+        match error {
+            OpError::NoTurn | OpError::NoQuestion => {}
+            OpError::AlreadyAnswered { .. }
+            | OpError::TurnRunning { .. }
+            | OpError::Invalid { .. }
+            | OpError::Gone { .. }
+            // While the model works, a note in the transcript would scroll away.
+            | OpError::Stopped if self.state.is_busy() => self.show_hint(&error.to_string()),
+            OpError::AlreadyAnswered { .. }
+            | OpError::TurnRunning { .. }
+            | OpError::Invalid { .. }
+            | OpError::Gone { .. }
+            | OpError::Stopped => self.transcript.add_note(&error.to_string()),
         }
     }
 
@@ -398,6 +410,7 @@ impl App {
                 Ok(HostResponse::SessionOpened { session, head }) => {
                     self.on_session_opened(session, head, None, ui_effects)
                 }
+                Ok(HostResponse::OpRejected { error }) => self.on_op_rejected(&error),
                 Err(fault) if !handled => self.report_failure(&fault),
                 Ok(_) | Err(_) => {}
             }
@@ -449,6 +462,7 @@ impl App {
             (PendingResponse::WrittenPath, Ok(HostResponse::Path { path })) => {
                 self.transcript.add_note(&format!("Exported to {path}"));
             }
+            (_, Ok(HostResponse::OpRejected { error })) => self.on_op_rejected(&error),
             (_, Ok(_)) => {}
             (PendingResponse::FailureOnly, Err(fault)) => self.report_failure(&fault),
             (pending, Err(fault)) => {

@@ -17,8 +17,9 @@ impl LinearUi {
         let previous_serial = self.questions.current_serial();
         match self.questions.on_record(record, &self.state) {
             QuestionQueueChange::None => {}
-            QuestionQueueChange::PreApproved(call) => {
-                self.send_op(SessionOp::AnswerPermission { call, answer: PermissionAnswer::Once })
+            QuestionQueueChange::PreApproved(call, asked) => {
+                let (answer, asked) = (PermissionAnswer::Once, Some(asked));
+                self.send_op(SessionOp::AnswerPermission { call, answer, asked });
             }
             QuestionQueueChange::QuestionAdded
                 if self.questions.current_serial() == previous_serial =>
@@ -115,7 +116,7 @@ impl LinearUi {
     /// Interprets a line as the answer to the current question; `all` reads out the full request.
     pub(super) fn answer_question(&mut self, line: &str) {
         let Some(first) = self.questions.first_mut() else { return };
-        let call = first.call;
+        let (call, asked) = (first.call, Some(first.asked));
         let action = match &mut first.question {
             PendingQuestion::Permission(permission) if line == "all" => {
                 let parts = permission.parts.clone();
@@ -124,12 +125,12 @@ impl LinearUi {
             PendingQuestion::Permission(permission) => {
                 let answer = parse_answer(line).filter(|answer| permission.accepts(answer));
                 answer.map_or(QuestionKeyOutcome::Ignored, |answer| {
-                    QuestionKeyOutcome::Answer(SessionOp::AnswerPermission { call, answer })
+                    QuestionKeyOutcome::Answer(SessionOp::AnswerPermission { call, answer, asked })
                 })
             }
             PendingQuestion::UserQuestion(form) => form
                 .answer_from_line(line)
-                .map(|answers| SessionOp::AnswerQuestion { call, answers }),
+                .map(|answers| SessionOp::AnswerQuestion { call, answers, asked }),
         };
         match (action, self.state.session) {
             (QuestionKeyOutcome::Answer(op), Some(session)) => {

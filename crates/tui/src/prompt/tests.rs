@@ -1163,7 +1163,7 @@ fn files_are_listed_again_after_a_call_of_the_model() {
     assert_eq!(env.sent_requests().len(), 0);
     let fact = Fact::TurnEnded { turn: 1, end: windlass_protocol::TurnEndReason::Completed };
     let (session, at) = (SessionId(Uuid::from_u128(1)), UnixMillis(1));
-    let event = Event::Fact(FactRecord { session, seq: 1, at, fact });
+    let event = Event::Fact(FactRecord::new(session, 1, at, fact));
     env.prompt.on_event(&event);
     env.type_text(" @c");
     let files = FrontendRequest::List { list: ListedItemKind::Files };

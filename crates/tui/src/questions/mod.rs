@@ -36,7 +36,7 @@ use ratatui::layout::{Position, Rect};
 pub(crate) use type_ahead_guard::KeyDestination;
 use type_ahead_guard::TypeAheadGuard;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
-use windlass_protocol::{CallId, Event, Fault, PermissionAnswer, SessionId, SessionOp};
+use windlass_protocol::{CallId, Event, Fault, LogSeq, PermissionAnswer, SessionId, SessionOp};
 
 pub(crate) use row_paging::{draw_page, scroll_position};
 pub(crate) use type_ahead_guard::ANSWER_DELAY_MS;
@@ -60,16 +60,17 @@ impl PendingQuestion {
     fn on_key(
         &mut self,
         key: &KeyEvent,
-        call: CallId,
+        (call, asked): (CallId, LogSeq),
         appearance: &Appearance,
     ) -> QuestionKeyOutcome<SessionOp> {
+        let asked = Some(asked);
         match self {
             PendingQuestion::Permission(permission) => permission
                 .on_key(key, appearance)
-                .map(|answer| SessionOp::AnswerPermission { call, answer }),
+                .map(|answer| SessionOp::AnswerPermission { call, answer, asked }),
             PendingQuestion::UserQuestion(form) => form
                 .on_key(key, appearance)
-                .map(|answers| SessionOp::AnswerQuestion { call, answers }),
+                .map(|answers| SessionOp::AnswerQuestion { call, answers, asked }),
         }
     }
 }
@@ -121,8 +122,9 @@ impl QuestionPanel {
         let previous_serial = self.queue.current_serial();
         match self.queue.on_record(record, cx.state) {
             QuestionQueueChange::None => {}
-            QuestionQueueChange::PreApproved(call) => {
-                cx.send_op(SessionOp::AnswerPermission { call, answer: PermissionAnswer::Once })
+            QuestionQueueChange::PreApproved(call, asked) => {
+                let (answer, asked) = (PermissionAnswer::Once, Some(asked));
+                cx.send_op(SessionOp::AnswerPermission { call, answer, asked });
             }
             QuestionQueueChange::QuestionAdded => {
                 cx.push_effect(UiEffect::Notify("Waiting for your answer".to_owned()));
@@ -251,7 +253,7 @@ impl QuestionPanel {
         if is_digit && is_permission && !is_text_open && !self.shows_numbers {
             return false;
         }
-        let op = match first.question.on_key(key, first.call, cx.appearance) {
+        let op = match first.question.on_key(key, (first.call, first.asked), cx.appearance) {
             QuestionKeyOutcome::Ignored => return false,
             QuestionKeyOutcome::Handled => {
                 if let PendingQuestion::UserQuestion(_) = first.question {

@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use windlass_protocol::file_history::UNDO_TOOL;
 use windlass_protocol::frontend_messages::HostResponse;
 use windlass_protocol::{
-    CallAuthor, CallId, Fact, FactRecord, Fault, HookVerdict, SessionId, SessionOp, ToolAccess,
+    CallAuthor, CallId, Fact, FactRecord, Fault, HookVerdict, LogSeq, OpError, SessionId,
+    SessionOp, ToolAccess,
 };
 
 /// A pending question of a call.
@@ -23,6 +24,8 @@ pub(crate) enum PendingQuestion {
 pub(crate) struct QueuedQuestion {
     session: SessionId,
     pub(crate) call: CallId,
+    /// Position of the fact that asked.
+    pub(crate) asked: LogSeq,
     pub(crate) question: PendingQuestion,
     /// Unique per question, even for a later question about the same call.
     serial: u64,
@@ -68,8 +71,8 @@ pub(crate) enum QuestionQueueChange {
     /// No new question; some may be gone.
     None,
     QuestionAdded,
-    /// A permission request arrived that the user approved in advance.
-    PreApproved(CallId),
+    /// A permission request at this position arrived that the user approved in advance.
+    PreApproved(CallId, LogSeq),
 }
 
 /// The pending questions, in order of arrival.
@@ -162,7 +165,7 @@ impl PendingQuestionQueue {
             Fact::PermissionAsked { call, accesses, preview, .. }
                 if self.consume_pre_approval(*call, accesses, preview.as_deref()) =>
             {
-                change = QuestionQueueChange::PreApproved(*call);
+                change = QuestionQueueChange::PreApproved(*call, record.seq);
             }
             Fact::PermissionAsked {
                 call,
@@ -182,13 +185,13 @@ impl PendingQuestionQueue {
                     repair: repair.as_ref(),
                     agent,
                 });
-                change =
-                    self.enqueue(session, *call, PendingQuestion::Permission(Box::new(permission)));
+                let question = PendingQuestion::Permission(Box::new(permission));
+                change = self.enqueue(session, (*call, record.seq), question);
             }
             Fact::QuestionAsked { call, questions } => {
                 let form = UserQuestionForm::new(questions, agent);
-                change =
-                    self.enqueue(session, *call, PendingQuestion::UserQuestion(Box::new(form)));
+                let question = PendingQuestion::UserQuestion(Box::new(form));
+                change = self.enqueue(session, (*call, record.seq), question);
             }
             Fact::PermissionAnswered { call, .. }
             | Fact::QuestionAnswered { call, .. }
@@ -244,7 +247,7 @@ impl PendingQuestionQueue {
     fn enqueue(
         &mut self,
         session: SessionId,
-        call: CallId,
+        (call, asked): (CallId, LogSeq),
         question: PendingQuestion,
     ) -> QuestionQueueChange {
         self.remove_call(call);
@@ -252,6 +255,7 @@ impl PendingQuestionQueue {
         self.waiting.push_back(QueuedQuestion {
             session,
             call,
+            asked,
             question,
             serial: self.last_serial,
         });
@@ -285,7 +289,20 @@ impl PendingQuestionQueue {
         let Some(index) = self.sent_answers.iter().position(|(sent_id, _)| *sent_id == id) else {
             return false;
         };
-        if response.is_err() {
+        let is_still_open = match response {
+            Ok(HostResponse::OpRejected { error }) => match error {
+                // A session that is gone for good is reported by `SessionStopped`.
+                OpError::Invalid { .. } | OpError::Stopped => true,
+                OpError::AlreadyAnswered { .. }
+                | OpError::NoQuestion
+                | OpError::TurnRunning { .. }
+                | OpError::NoTurn
+                | OpError::Gone { .. } => false,
+            },
+            Ok(_) => false,
+            Err(_) => true,
+        };
+        if is_still_open {
             let (_, question) = self.sent_answers.remove(index);
             self.waiting.push_front(question);
             self.answered_count = self.answered_count.saturating_sub(1);

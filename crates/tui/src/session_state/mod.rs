@@ -274,7 +274,7 @@ impl SessionState {
             Fact::CallStarted { call, .. } | Fact::QuestionAnswered { call, .. } => {
                 self.set_call_phase(*call, Some(CallPhase::Running));
             }
-            Fact::SubagentStarted { call, session, agent } => {
+            Fact::SubagentStarted { call, session, agent, .. } => {
                 let child = SubagentProgress {
                     call: Some(*call),
                     agent: agent.clone(),
@@ -366,11 +366,11 @@ impl SessionState {
             }
             LiveEvent::PartialCall { tool, .. } => self.activity = format!("calling {tool}"),
             LiveEvent::JobUpdate { job } => self.update_job(job),
-            LiveEvent::CallProgress { .. }
+            LiveEvent::PartialStep { .. }
+            | LiveEvent::CallProgress { .. }
             | LiveEvent::CommandOutput { .. }
             | LiveEvent::HostAccess { .. }
-            | LiveEvent::HookRan { .. }
-            | LiveEvent::Notice { .. } => {}
+            | LiveEvent::HookRan { .. } => {}
         }
     }
 

@@ -61,8 +61,7 @@ fn step_started() -> Fact {
 }
 
 fn records(facts: impl IntoIterator<Item = Fact>) -> Vec<FactRecord> {
-    let record =
-        |(seq, fact)| FactRecord { session: session(), seq, at: UnixMillis(seq * 1_000), fact };
+    let record = |(seq, fact)| FactRecord::new(session(), seq, UnixMillis(seq * 1_000), fact);
     (1..).zip(facts).map(record).collect()
 }
 

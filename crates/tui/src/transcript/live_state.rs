@@ -4,7 +4,9 @@
 use super::call_summary;
 use crate::render::MarkdownStream;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use windlass_protocol::{CallId, Fact, LogSeq, ModelStreamKind, SessionId, UnixMillis};
+use windlass_protocol::{
+    CallId, Fact, LogSeq, ModelStreamKind, PartialCallProgress, SessionId, StreamedText, UnixMillis,
+};
 
 /// The bytes of a command's output that are kept.
 const MAX_OUTPUT_TAIL_BYTES: usize = 8 << 10;
@@ -82,6 +84,25 @@ impl LiveSessionState {
                 });
             }
         }
+    }
+
+    /// Replaces the streaming texts and partial calls by the complete state of the model request.
+    pub fn set_partial_step(
+        &mut self,
+        texts: &[StreamedText],
+        calls: &[PartialCallProgress],
+        at: UnixMillis,
+    ) {
+        self.streaming.clear();
+        for StreamedText { stream, text } in texts {
+            self.append_text(*stream, text, at);
+        }
+        let state = |call: &PartialCallProgress| PartialCallState {
+            tool: call.tool.clone(),
+            path: call.path.clone(),
+            argument_bytes: call.argument_bytes,
+        };
+        self.partial_calls = calls.iter().map(|call| (call.index, state(call))).collect();
     }
 
     /// Returns the partial call at an index of the live items, which follow the streaming texts.

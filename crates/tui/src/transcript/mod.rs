@@ -257,6 +257,9 @@ impl TranscriptView {
                 let call = PartialCallState { tool, path, argument_bytes };
                 self.live.partial_calls.insert(*index, call);
             }
+            LiveEvent::PartialStep { texts, calls } => {
+                self.live.set_partial_step(texts, calls, *at)
+            }
             LiveEvent::CallProgress { call, text } => {
                 self.live.call_outputs.entry(*call).or_default().progress.clone_from(text);
                 self.blocks.mark_call_changed(*call);
@@ -269,7 +272,6 @@ impl TranscriptView {
                 self.live.call_outputs.entry(*call).or_default().refused_host = Some(host.clone());
                 self.blocks.mark_call_changed(*call);
             }
-            LiveEvent::Notice { text } => self.add_note(text),
             LiveEvent::HostAccess { .. }
             | LiveEvent::JobUpdate { .. }
             | LiveEvent::HookRan { .. } => {}

@@ -14,13 +14,14 @@ pub(crate) use printer::{summarize_arguments, summarize_outcome};
 use std::io::Read;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
-use windlass_engine::Engine;
+use windlass_engine::{Engine, UnattendedPolicy};
 use windlass_project::{ConfigFlags, CustomCommand, TemplateShellCommand};
 use windlass_protocol::display_text::pluralize;
 use windlass_protocol::{
     AgentRole, DEFAULT_AGENT, PermissionMode, PromptDelivery, PromptSettings, QueryReply,
     SessionId, SessionOp, SessionQuery, Transcript, TurnEndReason, TurnGoal,
 };
+use windlass_toolkit::UserPresence;
 
 /// Options of `run_turn`: how to print the turn and answer its permission requests.
 pub(crate) struct RunOptions {
@@ -221,6 +222,12 @@ async fn run_turn_after(
     steps: &[TemplateShellCommand],
     (mut op, options): (Option<SessionOp>, RunOptions),
 ) -> anyhow::Result<CliExit> {
+    // With `--yes`, the printer answers like a user.
+    let is_attended = options.yes || output::user_presence(options.output) == UserPresence::Present;
+    let engine = &engine.with_unattended(match is_attended {
+        true => UnattendedPolicy::Wait,
+        false => UnattendedPolicy::Deny { advice: String::new() },
+    });
     let mut transcript = Transcript::default();
     let (handle, watcher) = match session {
         None => engine.start_default_session().await?,

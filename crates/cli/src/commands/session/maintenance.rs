@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 use windlass_protocol::display_text::{format_age, pluralize};
 use windlass_protocol::{SessionId, SessionSummary};
-use windlass_storage::{Log, SqliteLog};
+use windlass_storage::{Log, SessionFilter, SqliteLog};
 
 /// Sessions deleted at once for `--max-size`, before the size is measured again.
 const DELETE_BATCH: usize = 20;
@@ -20,7 +20,7 @@ pub(crate) async fn prune(
     max_size: Option<u64>,
     dry_run: bool,
 ) -> anyhow::Result<CliExit> {
-    let mut sessions = log.list().await?;
+    let mut sessions = log.list(&SessionFilter::default()).await?;
     // A subagent session is deleted with the session that started it.
     sessions.retain(|row| row.parent.is_none());
     sessions.sort_by_key(|row| row.changed_at);
@@ -69,7 +69,7 @@ pub(crate) async fn verify(log: &SqliteLog, session: Option<SessionId>) -> anyho
             for line in &found {
                 output::print_line(&format!("database: {line}"));
             }
-            (ids(&log.list().await?), found.len())
+            (ids(&log.list(&SessionFilter::default()).await?), found.len())
         }
     };
     for session in &sessions {

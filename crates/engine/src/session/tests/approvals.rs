@@ -98,7 +98,7 @@ impl ApprovalTestSession {
             |fact: &Fact| matches!(fact, Fact::CallStarted { call: id, .. } if *id == call);
         let covered = self.log.iter().any(is_start);
         if !covered {
-            self.apply(SessionInput::Op(SessionOp::AnswerPermission { call, answer }));
+            self.apply(SessionInput::Op(SessionOp::AnswerPermission { call, answer, asked: None }));
         }
         let outcome = CallOutcome::Completed { output: ToolOutput::default() };
         self.apply(SessionInput::CallSettled { turn: 1, call, outcome, seen_files: Vec::new() });

@@ -102,12 +102,8 @@ impl CompactionTestSession {
 
     fn records(&self) -> Vec<FactRecord> {
         let session = SessionId(Uuid::nil());
-        let record = |(seq, fact): (u64, &Fact)| FactRecord {
-            session,
-            seq,
-            at: UnixMillis(0),
-            fact: fact.clone(),
-        };
+        let record =
+            |(seq, fact): (u64, &Fact)| FactRecord::new(session, seq, UnixMillis(0), fact.clone());
         (1..).zip(&self.log).map(record).collect()
     }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::{
-    CallId, Fact, FactRecord, FinishReason, HookPoint, HookVerdict, LiveEvent, MessagePart,
-    Messages, PromptDelivery, SessionId, SessionOp, TokenUsage, TurnEndReason, UnixMillis,
+    CallId, Fact, FactRecord, FinishReason, HookPoint, HookVerdict, MessagePart, Messages,
+    PromptDelivery, SessionId, SessionOp, TokenUsage, TurnEndReason, UnixMillis,
 };
 use windlass_testkit::log_grammar;
 use windlass_toolkit::HookRun;
@@ -19,7 +19,7 @@ struct HookTestSession {
     /// The facts of each append.
     appends: Vec<Vec<Fact>>,
     requests: Vec<Messages>,
-    notices: Vec<String>,
+    refusals: Vec<String>,
     clock: u128,
 }
 
@@ -27,8 +27,8 @@ impl HookTestSession {
     fn new() -> HookTestSession {
         let session =
             Session::new(Fact::session_opened("/w", "0"), super::config(TurnLimits::default()));
-        let (appends, requests, notices) = Default::default();
-        HookTestSession { session, appends, requests, notices, clock: 0 }
+        let (appends, requests, refusals) = Default::default();
+        HookTestSession { session, appends, requests, refusals, clock: 0 }
     }
 
     fn apply(&mut self, input: SessionInput) {
@@ -38,7 +38,9 @@ impl HookTestSession {
             match effect {
                 SessionEffect::Append(facts) => self.appends.push(facts),
                 SessionEffect::CallModel { messages, .. } => self.requests.push(messages),
-                SessionEffect::Emit(LiveEvent::Notice { text }) => self.notices.push(text),
+                SessionEffect::AnswerOp { result: Err(error) } => {
+                    self.refusals.push(error.to_string())
+                }
                 _ => {}
             }
         }
@@ -118,8 +120,7 @@ fn a_rejected_prompt_is_a_turn_that_ends_at_once() {
     assert!(env.log().iter().any(is_denied));
 
     // A session that is opened again has nothing to resume.
-    let record =
-        |(seq, fact)| FactRecord { session: SessionId(Uuid::nil()), seq, at: UnixMillis(0), fact };
+    let record = |(seq, fact)| FactRecord::new(SessionId(Uuid::nil()), seq, UnixMillis(0), fact);
     let log: Vec<FactRecord> = (1..).zip(env.log()).map(record).collect();
     let mut reopened = Session::replay(&log, super::config(TurnLimits::default()));
     let stamp = InputTimeAndId { at: UnixMillis(1), id: Uuid::from_u128(99) };
@@ -137,7 +138,7 @@ fn a_prompt_rejected_while_the_model_works_does_not_affect_its_turn() {
     env.apply(SessionInput::Op(SessionOp::prompt("go")));
     env.apply(rejected_prompt());
     assert!(env.session.is_busy());
-    assert_eq!(env.notices, ["[blocked by the hook guard: a key]"]);
+    assert_eq!(env.refusals, ["[blocked by the hook guard: a key]"]);
     env.end_turn();
     let log = env.log();
     assert_eq!(log.iter().filter(|fact| fact.kind() == "prompt_submitted").count(), 1);

@@ -1,6 +1,7 @@
 //! Any interleaving of inputs, including late, repeated and invalid ones and crashes, gives a log
 //! that follows the `log_grammar` and settles every call exactly once.
 
+use super::op_answers::{check_op_answer, is_op};
 use super::simulation::question;
 use crate::session::{
     ContextWindow, InputTimeAndId, LoopDetectionPolicy, Session, SessionConfig, SessionEffect,
@@ -154,7 +155,10 @@ impl InterleavingTestSession {
         self.clock += 1;
         let stamp =
             InputTimeAndId { at: UnixMillis(self.clock as u64), id: Uuid::from_u128(self.clock) };
-        for effect in self.session.apply(stamp, input) {
+        let is_op = is_op(&input);
+        let effects = self.session.apply(stamp, input);
+        check_op_answer(is_op, &effects);
+        for effect in effects {
             match effect {
                 SessionEffect::Append(facts) => {
                     assert!(!facts.is_empty());
@@ -223,6 +227,7 @@ impl InterleavingTestSession {
                     self.reconciling.insert(call);
                 }
                 SessionEffect::Emit(_)
+                | SessionEffect::AnswerOp { .. }
                 | SessionEffect::CancelModel
                 | SessionEffect::CancelTool { .. }
                 | SessionEffect::EndJob { .. }
@@ -241,7 +246,7 @@ impl InterleavingTestSession {
         let session = SessionId(Uuid::nil());
         let records: Vec<FactRecord> = (1..)
             .zip(&self.log)
-            .map(|(seq, fact)| FactRecord { session, seq, at: UnixMillis(seq), fact: fact.clone() })
+            .map(|(seq, fact)| FactRecord::new(session, seq, UnixMillis(seq), fact.clone()))
             .collect();
         self.session = if records.is_empty() {
             Session::new(Fact::session_opened("/w", "0"), self.config.clone())
@@ -287,7 +292,11 @@ impl InterleavingTestSession {
             2 => Vec::new(),
             _ => vec![vec!["nonsense".to_owned()]],
         };
-        self.apply(SessionInput::Op(SessionOp::AnswerQuestion { call: self.call(index), answers }));
+        self.apply(SessionInput::Op(SessionOp::AnswerQuestion {
+            call: self.call(index),
+            answers,
+            asked: None,
+        }));
     }
 
     #[allow(clippy::too_many_lines, reason = "one arm per action")]
@@ -337,7 +346,9 @@ impl InterleavingTestSession {
                 let (tool, arguments) = ("read".into(), "{}".into());
                 self.apply(SessionInput::Op(SessionOp::CallTool { tool, arguments }));
             }
-            RandomSessionAction::Interrupt => self.apply(SessionInput::Op(SessionOp::Interrupt)),
+            RandomSessionAction::Interrupt => {
+                self.apply(SessionInput::Op(SessionOp::Interrupt { turn: None }))
+            }
             RandomSessionAction::AnswerPermission(index, kind) => {
                 let answer = match kind {
                     0 => PermissionAnswer::Once,
@@ -348,6 +359,7 @@ impl InterleavingTestSession {
                 self.apply(SessionInput::Op(SessionOp::AnswerPermission {
                     call: self.call(*index),
                     answer,
+                    asked: None,
                 }));
             }
             RandomSessionAction::ModelText => self.model(ModelEvent::Text("word ".into())),
@@ -481,6 +493,7 @@ impl InterleavingTestSession {
                 self.apply(SessionInput::Op(SessionOp::AnswerPermission {
                     call,
                     answer: PermissionAnswer::Once,
+                    asked: None,
                 }));
             }
             // A call that can never start would hang here, because only a running call can end.
@@ -582,7 +595,7 @@ proptest! {
         let session = SessionId(Uuid::nil());
         let records: Vec<FactRecord> = (1..)
             .zip(&env.log)
-            .map(|(seq, fact)| FactRecord { session, seq, at: UnixMillis(seq), fact: fact.clone() })
+            .map(|(seq, fact)| FactRecord::new(session, seq, UnixMillis(seq), fact.clone()))
             .collect();
         let replayed = Session::replay(&records, env.config.clone());
         prop_assert_eq!(replayed.transcript(), env.session.transcript());

@@ -88,12 +88,8 @@ impl InterruptTestSession {
 
     fn reopen(&mut self) {
         let session = SessionId(Uuid::nil());
-        let record = |(seq, fact): (u64, &Fact)| FactRecord {
-            session,
-            seq,
-            at: UnixMillis(0),
-            fact: fact.clone(),
-        };
+        let record =
+            |(seq, fact): (u64, &Fact)| FactRecord::new(session, seq, UnixMillis(0), fact.clone());
         let records: Vec<FactRecord> = (1..).zip(&self.log).map(record).collect();
         self.session = Session::replay(&records, super::config(TurnLimits::default()));
         self.calls.clear();
@@ -133,7 +129,7 @@ fn the_start_of_a_call_contains_its_repair() {
 #[test]
 fn a_running_change_settles_with_its_outcome() {
     let mut env = InterruptTestSession::new();
-    env.apply(SessionInput::Op(SessionOp::Interrupt));
+    env.apply(SessionInput::Op(SessionOp::Interrupt { turn: None }));
     assert!(!env.is_interrupted(), "the turn waits for the change");
     let call = env.calls[0];
     let outcome = CallOutcome::Completed { output: ToolOutput::default() };
@@ -151,7 +147,7 @@ fn a_running_change_settles_with_its_outcome() {
 #[test]
 fn a_recorded_interrupt_survives_a_crash() {
     let mut env = InterruptTestSession::new();
-    env.apply(SessionInput::Op(SessionOp::Interrupt));
+    env.apply(SessionInput::Op(SessionOp::Interrupt { turn: None }));
     env.reopen();
     assert!(env.is_interrupted() && env.calls.is_empty(), "{:?}", env.log);
     let outcomes = env.outcomes();
@@ -164,8 +160,8 @@ fn a_recorded_interrupt_survives_a_crash() {
 #[test]
 fn a_second_interrupt_does_not_wait() {
     let mut env = InterruptTestSession::new();
-    env.apply(SessionInput::Op(SessionOp::Interrupt));
-    env.apply(SessionInput::Op(SessionOp::Interrupt));
+    env.apply(SessionInput::Op(SessionOp::Interrupt { turn: None }));
+    env.apply(SessionInput::Op(SessionOp::Interrupt { turn: None }));
     assert!(env.is_interrupted());
     assert_eq!(*env.outcomes()[0], CallOutcome::ResultUnknown);
     let call = env.calls[0];

@@ -17,6 +17,7 @@ mod interleave;
 mod interrupts;
 mod loops;
 mod lost_facts;
+mod op_answers;
 mod partial_calls;
 mod questions;
 mod render_log;

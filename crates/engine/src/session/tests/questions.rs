@@ -9,7 +9,7 @@ use std::path::Path;
 use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::{
-    CallId, CallOutcome, Fact, FinishReason, LiveEvent, PermissionMode, SessionOp, TokenUsage,
+    CallId, CallOutcome, Fact, FinishReason, OpError, PermissionMode, SessionOp, TokenUsage,
     ToolAccess, ToolOutput, UnixMillis, UserQuestion,
 };
 use windlass_testkit::{Case, log_grammar};
@@ -21,7 +21,7 @@ struct QuestionTestSession {
     clock: u128,
     call: Option<CallId>,
     answers: Vec<Vec<Vec<String>>>,
-    notice_count: usize,
+    refusals: Vec<OpError>,
 }
 
 impl QuestionTestSession {
@@ -30,8 +30,14 @@ impl QuestionTestSession {
         let session =
             Session::new(Fact::session_opened("/w", "0"), super::config(TurnLimits::default()));
         let (log, answers) = (Vec::new(), Vec::new());
-        let mut env =
-            QuestionTestSession { session, log, clock: 0, call: None, answers, notice_count: 0 };
+        let mut env = QuestionTestSession {
+            session,
+            log,
+            clock: 0,
+            call: None,
+            answers,
+            refusals: Vec::new(),
+        };
         env.apply(SessionInput::Op(SessionOp::prompt("go")));
         // The model's arguments name a mode; they must not change it.
         let event = ModelEvent::Call {
@@ -74,7 +80,7 @@ impl QuestionTestSession {
                 SessionEffect::Append(facts) => self.log.extend(facts),
                 SessionEffect::CallTool { call, .. } => self.call = Some(call),
                 SessionEffect::SendAnswers { answers, .. } => self.answers.push(answers),
-                SessionEffect::Emit(LiveEvent::Notice { .. }) => self.notice_count += 1,
+                SessionEffect::AnswerOp { result: Err(error) } => self.refusals.push(error),
                 _ => {}
             }
         }
@@ -91,6 +97,7 @@ impl QuestionTestSession {
         self.apply(SessionInput::Op(SessionOp::AnswerQuestion {
             call: self.call(),
             answers: answers.collect(),
+            asked: None,
         }));
     }
 
@@ -110,7 +117,8 @@ fn only_an_open_question_can_be_answered_and_only_once() {
     let long = "x".repeat(17 << 10);
     let mut env = QuestionTestSession::new();
     env.answer(&[&["auto"], &[], &["mine"]]);
-    assert_eq!((env.count("question_answered"), env.notice_count), (0, 0), "no question is open");
+    assert_eq!(env.count("question_answered"), 0);
+    assert_eq!(std::mem::take(&mut env.refusals), [OpError::NoQuestion]);
     env.ask(vec![question(), multiple, custom], QuestionEffect::None);
     let invalid: [&[&[&str]]; 6] = [
         &[&["auto"]],
@@ -122,7 +130,8 @@ fn only_an_open_question_can_be_answered_and_only_once() {
     ];
     for (tries, answers) in invalid.iter().enumerate() {
         env.answer(answers);
-        assert_eq!((env.count("question_answered"), env.notice_count), (0, tries + 1), "{tries}");
+        assert_eq!(env.count("question_answered"), 0, "{tries}");
+        assert!(matches!(env.refusals.pop(), Some(OpError::Invalid { .. })), "{tries}");
     }
     env.answer(&[&["auto"], &["no", "ask"], &["my own words"]]);
     env.answer(&[&["no"], &[], &[]]);
@@ -153,6 +162,7 @@ fn the_mode_changes_only_by_a_valid_answer_of_the_user() {
     env.apply(SessionInput::Op(SessionOp::AnswerQuestion {
         call: env.call(),
         answers: Vec::new(),
+        asked: None,
     }));
     assert_eq!((env.mode(), env.answers.len()), (None, 1), "the user declined to answer");
 }
@@ -166,7 +176,7 @@ fn a_question_of_a_call_that_is_not_running_is_not_asked() {
         questions: vec![question()],
         effect: QuestionEffect::SetMode,
     });
-    env.apply(SessionInput::Op(SessionOp::Interrupt));
+    env.apply(SessionInput::Op(SessionOp::Interrupt { turn: None }));
     env.ask(vec![question()], QuestionEffect::SetMode);
     let outcome = CallOutcome::Completed { output: ToolOutput::default() };
     env.apply(SessionInput::CallSettled {

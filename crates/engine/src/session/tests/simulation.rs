@@ -22,6 +22,7 @@
 //! `== user` sets how the user reacts: `permission yes|session|no|no REASON`, `answer LABEL`,
 //! `interrupt permission|question|started TOOL|text WORD`.
 
+use super::op_answers::{check_op_answer, is_op};
 use crate::session::model_output::EMPTY_ANSWER_NUDGE;
 use crate::session::{
     ContextWindow, InputTimeAndId, LoopDetectionPolicy, Session, SessionConfig, SessionEffect,
@@ -236,7 +237,7 @@ impl SessionSimulation {
         let session = SessionId(Uuid::nil());
         let record = |(index, fact): (usize, &Fact)| {
             let (seq, at) = (index as u64 + 1, UnixMillis(index as u64));
-            FactRecord { session, seq, at, fact: fact.clone() }
+            FactRecord::new(session, seq, at, fact.clone())
         };
         self.log.iter().enumerate().map(record).collect()
     }
@@ -334,7 +335,10 @@ impl SessionSimulation {
             };
             let input = self.resolve_prompt_number(input);
             self.add_to_trace(&input);
-            for effect in self.session.apply(stamp, input) {
+            let is_op = is_op(&input);
+            let effects = self.session.apply(stamp, input);
+            check_op_answer(is_op, &effects);
+            for effect in effects {
                 self.add_to_trace(&effect);
                 self.point(SimulatedCrashMoment::Before)?;
                 let results = self.perform(effect);
@@ -414,9 +418,10 @@ impl SessionSimulation {
             SessionEffect::Emit(LiveEvent::ModelDelta { text, .. })
                 if self.interrupts_at(&format!("text {text}")) =>
             {
-                vec![SessionInput::Op(SessionOp::Interrupt)]
+                vec![SessionInput::Op(SessionOp::Interrupt { turn: None })]
             }
             SessionEffect::Emit(_)
+            | SessionEffect::AnswerOp { .. }
             | SessionEffect::CancelModel
             | SessionEffect::EndJob { .. }
             | SessionEffect::SaveApprovals { .. }
@@ -629,25 +634,27 @@ impl SessionSimulation {
     fn user_reaction(&self, fact: &Fact) -> Option<SessionInput> {
         match fact {
             Fact::PermissionAsked { .. } if self.interrupts_at("permission") => {
-                Some(SessionInput::Op(SessionOp::Interrupt))
+                Some(SessionInput::Op(SessionOp::Interrupt { turn: None }))
             }
             Fact::PermissionAsked { call, .. } => {
                 Some(SessionInput::Op(SessionOp::AnswerPermission {
                     call: *call,
                     answer: self.permission_answer.clone(),
+                    asked: None,
                 }))
             }
             Fact::QuestionAsked { .. } if self.interrupts_at("question") => {
-                Some(SessionInput::Op(SessionOp::Interrupt))
+                Some(SessionInput::Op(SessionOp::Interrupt { turn: None }))
             }
             Fact::QuestionAsked { call, .. } => Some(SessionInput::Op(SessionOp::AnswerQuestion {
                 call: *call,
                 answers: self.question_answers.clone(),
+                asked: None,
             })),
             Fact::CallStarted { call, .. } => {
                 let tool = &self.intents.get(call)?.2;
                 self.interrupts_at(&format!("started {tool}"))
-                    .then_some(SessionInput::Op(SessionOp::Interrupt))
+                    .then_some(SessionInput::Op(SessionOp::Interrupt { turn: None }))
             }
             _ => None,
         }

@@ -88,18 +88,15 @@ impl SubagentTestSession {
 
     fn request_subagent(&mut self, number: u128) {
         let session = SessionId(Uuid::from_u128(number));
-        let subagent = SubagentStart { call: self.call.unwrap(), session, agent: "helper".into() };
+        let subagent =
+            SubagentStart { call: self.call.unwrap(), session, agent: "helper".into(), after: 0 };
         self.apply(SessionInput::SubagentRequested { turn: 1, subagent });
     }
 
     fn reopen(&mut self) {
         let session = SessionId(Uuid::nil());
-        let record = |(seq, fact): (u64, &Fact)| FactRecord {
-            session,
-            seq,
-            at: UnixMillis(0),
-            fact: fact.clone(),
-        };
+        let record =
+            |(seq, fact): (u64, &Fact)| FactRecord::new(session, seq, UnixMillis(0), fact.clone());
         let records: Vec<FactRecord> = (1..).zip(&self.log).map(record).collect();
         self.session = Session::replay(&records, super::config(TurnLimits::default()));
         self.apply(SessionInput::Resume);
@@ -122,7 +119,7 @@ fn a_running_call_gets_one_session_and_the_same_after_a_crash() {
 #[test]
 fn a_call_that_is_not_running_or_was_interrupted_gets_no_session() {
     let mut env = SubagentTestSession::running();
-    env.apply(SessionInput::Op(SessionOp::Interrupt));
+    env.apply(SessionInput::Op(SessionOp::Interrupt { turn: None }));
     env.request_subagent(100);
     assert_eq!(env.started, []);
     let mut env = SubagentTestSession::running();

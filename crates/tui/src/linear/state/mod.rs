@@ -14,7 +14,7 @@ use windlass_protocol::frontend_messages::{
 };
 use windlass_protocol::report::{ReportKind, ReportRow};
 use windlass_protocol::{
-    CallId, Fault, LogSeq, PromptDelivery, QueryReply, SessionId, SessionOp, UnixMillis,
+    CallId, Fault, LogSeq, OpError, PromptDelivery, QueryReply, SessionId, SessionOp, UnixMillis,
     prompt_mentions,
 };
 
@@ -143,7 +143,7 @@ impl LinearUi {
             LinearUiEvent::HostMessage(message) => self.on_host_message(*message),
             LinearUiEvent::EndOfInput => self.effects.push(UiEffect::Quit),
             LinearUiEvent::Interrupt if self.state.is_busy() => {
-                self.send_op(SessionOp::Interrupt);
+                self.send_op(SessionOp::Interrupt { turn: None });
                 self.print("stopping");
             }
             LinearUiEvent::Interrupt if quit_on_interrupt => self.effects.push(UiEffect::Quit),
@@ -291,7 +291,8 @@ impl LinearUi {
         match message {
             HostMessage::Event { event } => self.on_event(&event),
             HostMessage::Response { id, response } => {
-                let answer_failed = self.questions.on_response(id, &response) && response.is_err();
+                let is_refused = !matches!(response, Ok(HostResponse::OpAccepted { .. }));
+                let answer_failed = self.questions.on_response(id, &response) && is_refused;
                 if let Some(pending) = self.pending_responses.remove(&id) {
                     self.on_response(pending, response);
                 }
@@ -388,6 +389,8 @@ impl LinearUi {
                 }
                 self.print(&text);
             }
+            (_, HostResponse::OpRejected { error: OpError::NoTurn | OpError::NoQuestion }) => {}
+            (_, HostResponse::OpRejected { error }) => self.print(&format!("note: {error}")),
             (pending, response) => self.print_response(&pending, response),
         }
     }

@@ -36,12 +36,12 @@ impl LinearUi {
         match event {
             LiveEvent::ModelDelta { stream: ModelStreamKind::Text, text } => {
                 self.model_text.push_str(text);
-                let unread = self.model_text.get(self.read_bytes..).unwrap_or_default();
-                if let Some(end) = unread.rfind("\n\n") {
-                    let paragraphs = unread.get(..end).unwrap_or_default().to_owned();
-                    self.read_bytes += end + 2;
-                    self.print_model_text(&paragraphs);
-                }
+                self.read_model_text();
+            }
+            LiveEvent::PartialStep { texts, .. } => {
+                let texts = texts.iter().filter(|text| text.stream == ModelStreamKind::Text);
+                self.model_text = texts.map(|text| text.text.as_str()).collect();
+                self.read_model_text();
             }
             LiveEvent::PartialCall { index, tool, path, argument_bytes } => {
                 let (started_at, printed_at) = self.partial_calls.entry(*index).or_insert((at, at));
@@ -55,7 +55,6 @@ impl LinearUi {
                     self.print(&format!("writing: {line}"));
                 }
             }
-            LiveEvent::Notice { text } => self.print(&format!("note: {text}")),
             LiveEvent::HostAccess { host, refusal: Some(reason), .. } => {
                 self.print(&format!("blocked: {host}, {reason}"));
             }
@@ -65,6 +64,16 @@ impl LinearUi {
             | LiveEvent::CommandOutput { .. }
             | LiveEvent::JobUpdate { .. }
             | LiveEvent::HookRan { .. } => {}
+        }
+    }
+
+    /// Prints the complete paragraphs of the streaming text that were not printed yet.
+    fn read_model_text(&mut self) {
+        let unread = self.model_text.get(self.read_bytes..).unwrap_or_default();
+        if let Some(end) = unread.rfind("\n\n") {
+            let paragraphs = unread.get(..end).unwrap_or_default().to_owned();
+            self.read_bytes += end + 2;
+            self.print_model_text(&paragraphs);
         }
     }
 

@@ -17,7 +17,8 @@ use windlass_protocol::{
     ModelStreamKind, PermissionAnswer, SessionId, SessionOp, ToolAccess, TurnEndReason, UnixMillis,
 };
 
-/// A `LinearUi` with its printed lines and sent requests.
+/// A `LinearUi` with its printed lines and sent requests. Answers in `sent` have no position: the
+/// environment checks that it is that of a question.
 struct TestLinearUi {
     linear: LinearUi,
     lines: Vec<String>,
@@ -31,6 +32,19 @@ const SESSION: SessionId = SessionId(Uuid::from_u128(1));
 const CALL: CallId = CallId(Uuid::from_u128(2));
 
 impl TestLinearUi {
+    /// Removes the position of the question from an answer.
+    fn without_position(&self, mut request: FrontendRequest) -> FrontendRequest {
+        if let FrontendRequest::SessionOp {
+            op: SessionOp::AnswerPermission { asked, .. } | SessionOp::AnswerQuestion { asked, .. },
+            ..
+        } = &mut request
+        {
+            let seq = asked.take().expect("an answer names its question");
+            assert!((1..=self.seq).contains(&seq), "{seq}");
+        }
+        request
+    }
+
     fn new() -> TestLinearUi {
         TestLinearUi::with(TuiOptions::default())
     }
@@ -73,7 +87,7 @@ impl TestLinearUi {
             match effect {
                 UiEffect::Send(message) => {
                     self.last_request_id = message.id;
-                    self.sent.push(message.request);
+                    self.sent.push(self.without_position(message.request));
                 }
                 UiEffect::Quit => self.quit = true,
                 effect => panic!("{effect:?}"),
@@ -101,7 +115,7 @@ impl TestLinearUi {
 
     fn fact_in_session(&mut self, session: SessionId, fact: Fact) {
         self.seq += 1;
-        let record = FactRecord { session, seq: self.seq, at: UnixMillis(0), fact };
+        let record = FactRecord::new(session, self.seq, UnixMillis(0), fact);
         self.update(LinearUiEvent::HostMessage(Box::new(HostMessage::Event {
             event: Box::new(Event::Fact(record)),
         })));
@@ -235,7 +249,7 @@ fn an_empty_or_invalid_line_answers_nothing() {
     assert!(env.sent.is_empty(), "{:?}", env.sent);
     env.enter_line("n use the other one");
     let answer = PermissionAnswer::No { reason: Some("use the other one".into()) };
-    let op = SessionOp::AnswerPermission { call: CALL, answer };
+    let op = SessionOp::AnswerPermission { call: CALL, answer, asked: None };
     assert_eq!(env.sent, [FrontendRequest::SessionOp { session: SESSION, op }]);
 }
 
@@ -250,7 +264,7 @@ fn a_letter_answers_a_permission_request() {
         let mut env = TestLinearUi::with_running_turn();
         env.ask_permission();
         env.enter_line(letter);
-        let op = SessionOp::AnswerPermission { call: CALL, answer };
+        let op = SessionOp::AnswerPermission { call: CALL, answer, asked: None };
         assert_eq!(env.sent, [FrontendRequest::SessionOp { session: SESSION, op }]);
     }
 }
@@ -261,7 +275,7 @@ fn ctrl_c_interrupts_the_turn_and_twice_quits() {
     env.update(LinearUiEvent::Interrupt);
     assert_eq!(
         env.sent,
-        [FrontendRequest::SessionOp { session: SESSION, op: SessionOp::Interrupt }]
+        [FrontendRequest::SessionOp { session: SESSION, op: SessionOp::Interrupt { turn: None } }]
     );
     env.fact(Fact::TurnEnded { turn: 1, end: TurnEndReason::Interrupted });
     env.update(LinearUiEvent::Interrupt);
@@ -299,7 +313,8 @@ fn a_typed_shell_command_runs_between_turns_without_a_question() {
         approval_kind: None,
         repair: None,
     });
-    let op = SessionOp::AnswerPermission { call: CALL, answer: PermissionAnswer::Once };
+    let op =
+        SessionOp::AnswerPermission { call: CALL, answer: PermissionAnswer::Once, asked: None };
     assert_eq!(env.sent.last(), Some(&FrontendRequest::SessionOp { session: SESSION, op }));
     env.assert_lines(expect![[r#"
         The model is working; type the command again when it is done.

@@ -49,7 +49,7 @@ fn sent_answers(env: &TestLinearUi) -> Option<Vec<Vec<String>>> {
     match env.sent.last() {
         Some(FrontendRequest::SessionOp {
             session: SESSION,
-            op: SessionOp::AnswerQuestion { call: CALL, answers },
+            op: SessionOp::AnswerQuestion { call: CALL, answers, asked: None },
         }) => Some(answers.clone()),
         _ => None,
     }
@@ -202,7 +202,12 @@ fn leaving_the_sandbox_shows_a_warning_and_can_be_allowed_only_once() {
 #[test]
 fn a_subagent_is_answered_through_its_parent_session() {
     let mut env = TestLinearUi::with_running_turn();
-    env.fact(Fact::SubagentStarted { call: CALL, session: CHILD, agent: "explore".into() });
+    env.fact(Fact::SubagentStarted {
+        call: CALL,
+        session: CHILD,
+        agent: "explore".into(),
+        after: 0,
+    });
     env.lines.clear();
     let subagent_call = CallId(Uuid::from_u128(20));
     let fact = Fact::PermissionAsked {
@@ -223,7 +228,11 @@ fn a_subagent_is_answered_through_its_parent_session() {
         n to deny; n and a reason to tell the model why; all to read the full request
     "#]]);
     env.enter_line("yes");
-    let op = SessionOp::AnswerPermission { call: subagent_call, answer: PermissionAnswer::Once };
+    let op = SessionOp::AnswerPermission {
+        call: subagent_call,
+        answer: PermissionAnswer::Once,
+        asked: None,
+    };
     assert_eq!(env.sent, [FrontendRequest::SessionOp { session: SESSION, op }]);
 }
 
@@ -349,7 +358,8 @@ fn an_undo_is_previewed_and_confirmed_once() {
     });
     env.lines.clear();
     env.fact(edit_asked(DIFF));
-    let op = SessionOp::AnswerPermission { call: CALL, answer: PermissionAnswer::Once };
+    let op =
+        SessionOp::AnswerPermission { call: CALL, answer: PermissionAnswer::Once, asked: None };
     assert_eq!(env.sent.last(), Some(&FrontendRequest::SessionOp { session: SESSION, op }));
     assert!(env.lines.is_empty(), "{:?}", env.lines);
     env.enter_line("/undo");
@@ -411,7 +421,7 @@ fn sessions_are_listed_by_number_and_opened() {
         model_text("Gone."),
         Fact::Rewound { to: 4 },
     ];
-    let record = |(fact, seq)| FactRecord { session, seq, at: UnixMillis(0), fact };
+    let record = |(fact, seq)| FactRecord::new(session, seq, UnixMillis(0), fact);
     let events = facts.into_iter().zip(1..).map(record).collect();
     env.answer(HostResponse::Reply { reply: QueryReply::Events { events } });
     env.assert_lines(expect![[r#"

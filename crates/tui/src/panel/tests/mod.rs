@@ -130,7 +130,7 @@ impl TestPanelApp {
     /// Delivers a fact of the session.
     pub(super) fn fact(&mut self, fact: Fact) {
         self.seq += 1;
-        let record = FactRecord { session: session(1), seq: self.seq, at: UnixMillis(NOW), fact };
+        let record = FactRecord::new(session(1), self.seq, UnixMillis(NOW), fact);
         let event = Box::new(Event::Fact(record));
         self.update(AppEvent::HostMessage(Box::new(HostMessage::Event { event })));
     }

@@ -839,7 +839,7 @@ fn a_rejected_api_key_leads_to_login() {
     env.reply(Ok(session_opened), |request| matches!(request, FrontendRequest::NewSession { .. }));
     let fault = Fault::Auth { message: "anthropic did not accept the key".into() };
     let fact = Fact::TurnEnded { turn: 1, end: TurnEndReason::Failed { fault } };
-    let event = Event::Fact(FactRecord { session: session(), seq: 1, at: UnixMillis(0), fact });
+    let event = Event::Fact(FactRecord::new(session(), 1, UnixMillis(0), fact));
     env.update(AppEvent::HostMessage(Box::new(HostMessage::Event { event: Box::new(event) })));
     assert!(env.frame().contains("/login to save another API key"), "{}", env.frame());
 }

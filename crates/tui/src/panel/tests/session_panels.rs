@@ -384,7 +384,12 @@ fn running_subagents_are_listed_with_their_activity() {
     env.run_command("/tasks");
     assert!(env.frame(80, 24).contains("No subagents in this session"));
     let call = CallId(uuid::Uuid::from_u128(5));
-    env.fact(Fact::SubagentStarted { call, session: session(7), agent: "explore".into() });
+    env.fact(Fact::SubagentStarted {
+        call,
+        session: session(7),
+        agent: "explore".into(),
+        after: 0,
+    });
     let mut summary = SessionSummary::new(session(7));
     summary.parent = Some(session(1));
     summary.title = "Find where dates are read".into();

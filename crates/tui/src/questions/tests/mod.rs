@@ -42,7 +42,7 @@ pub(crate) fn call(number: u128) -> CallId {
 }
 
 pub(super) fn fact_event(session: SessionId, seq: LogSeq, fact: Fact) -> Event {
-    Event::Fact(FactRecord { session, seq, at: UnixMillis(0), fact })
+    Event::Fact(FactRecord::new(session, seq, UnixMillis(0), fact))
 }
 
 pub(crate) fn key_event(text: &str) -> KeyEvent {

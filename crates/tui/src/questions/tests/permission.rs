@@ -6,8 +6,8 @@ use crate::questions::queue::PreApproval;
 use crate::theme::{ColorDepth, StyleRole, Theme};
 use expect_test::{Expect, expect};
 use windlass_protocol::{
-    ApprovalScope, CallAuthor, CallOutcome, CallRepair, HookPoint, HookVerdict, PermissionAnswer,
-    TurnEndReason,
+    ApprovalScope, CallAuthor, CallOutcome, CallRepair, HookPoint, HookVerdict, OpError,
+    PermissionAnswer, TurnEndReason,
 };
 
 const DIFF: &str = "--- a/src/lib.rs\n+++ b/src/lib.rs\n@@ -1,3 +1,3 @@\n pub fn area(w: u32, h: u32) \
@@ -70,6 +70,37 @@ pub(super) fn assert_frames(env: &mut TestQuestionPanel, expected: &Expect) {
         .collect();
     assert_eq!(monochrome_frames, frames, "colors alone carry no information");
     env.appearance.theme = original_theme;
+}
+
+#[test]
+fn an_answer_names_the_position_of_its_question() {
+    let mut env = TestQuestionPanel::new();
+    for seq in [7, 12] {
+        let asked = permission_asked(1, vec![run_access("make")]);
+        let event = fact_event(root(), seq, asked);
+        env.with(|panel, cx| panel.on_event(&event, cx));
+        env.now += 1_000;
+    }
+    env.key("y");
+    let answer = PermissionAnswer::Once;
+    let op = SessionOp::AnswerPermission { call: call(1), answer, asked: Some(12) };
+    assert_eq!(env.take_last_op(), Some(op), "the call has asked again");
+}
+
+#[test]
+fn an_answer_that_came_too_late_is_not_asked_again_and_an_invalid_one_is() {
+    let late = OpError::AlreadyAnswered { by: None, seq: 9 };
+    let invalid = OpError::Invalid { text: "Invalid answer: it is too long.".to_owned() };
+    let errors =
+        [(late, false), (OpError::NoQuestion, false), (invalid, true), (OpError::Stopped, true)];
+    for (error, is_open) in errors {
+        let mut env =
+            TestQuestionPanel::with_facts(vec![permission_asked(1, vec![run_access("make")])]);
+        env.key("y");
+        let id = env.next_request_id;
+        env.answer(id, &Ok(HostResponse::OpRejected { error }));
+        assert_eq!(env.panel.is_open(), is_open);
+    }
 }
 
 #[test]
@@ -349,7 +380,10 @@ fn a_command_kind_can_be_allowed_when_it_is_offered() {
     );
     assert!(env.key("K"));
     let answer = PermissionAnswer::Kind { scope: ApprovalScope::Project };
-    assert_eq!(env.take_last_op(), Some(SessionOp::AnswerPermission { call: call(1), answer }));
+    assert_eq!(
+        env.take_last_op(),
+        Some(SessionOp::AnswerPermission { call: call(1), answer, asked: Some(1) })
+    );
 }
 
 #[test]
@@ -401,7 +435,11 @@ fn leaving_the_sandbox_shows_a_warning_and_can_be_allowed_only_once() {
     assert!(env.key("y"));
     assert_eq!(
         env.take_last_op(),
-        Some(SessionOp::AnswerPermission { call: call(1), answer: PermissionAnswer::Once })
+        Some(SessionOp::AnswerPermission {
+            call: call(1),
+            answer: PermissionAnswer::Once,
+            asked: Some(1)
+        })
     );
 }
 
@@ -450,7 +488,11 @@ fn a_subagent_question_names_the_agent_and_is_answered_in_the_session() {
     assert!(env.key("s"));
     assert_eq!(
         env.take_last_op(),
-        Some(SessionOp::AnswerPermission { call: call(7), answer: PermissionAnswer::Session })
+        Some(SessionOp::AnswerPermission {
+            call: call(7),
+            answer: PermissionAnswer::Session,
+            asked: Some(1)
+        })
     );
 }
 
@@ -497,7 +539,11 @@ fn several_questions_are_counted_and_come_in_order() {
     assert!(env.key("y"));
     assert_eq!(
         env.take_last_op(),
-        Some(SessionOp::AnswerPermission { call: call(1), answer: PermissionAnswer::Once })
+        Some(SessionOp::AnswerPermission {
+            call: call(1),
+            answer: PermissionAnswer::Once,
+            asked: Some(1)
+        })
     );
     env.now += 1_000;
     let second = env.frame(80, 24);
@@ -512,7 +558,8 @@ fn several_questions_are_counted_and_come_in_order() {
         env.take_last_op(),
         Some(SessionOp::AnswerPermission {
             call: call(2),
-            answer: PermissionAnswer::No { reason: None }
+            answer: PermissionAnswer::No { reason: None },
+            asked: Some(1)
         })
     );
     assert!(env.panel.is_empty());
@@ -561,14 +608,19 @@ fn a_reason_is_written_in_the_card_and_enter_sends_it() {
         env.take_last_op(),
         Some(SessionOp::AnswerPermission {
             call: call(1),
-            answer: PermissionAnswer::No { reason }
+            answer: PermissionAnswer::No { reason },
+            asked: Some(1)
         })
     );
     let mut env = TestQuestionPanel::with_facts(vec![permission_asked(1, vec![run_access("ls")])]);
     assert!(env.key("r") && env.key("esc") && env.key("y"), "esc goes back to the choices");
     assert_eq!(
         env.take_last_op(),
-        Some(SessionOp::AnswerPermission { call: call(1), answer: PermissionAnswer::Once })
+        Some(SessionOp::AnswerPermission {
+            call: call(1),
+            answer: PermissionAnswer::Once,
+            asked: Some(1)
+        })
     );
 }
 
@@ -812,7 +864,11 @@ fn a_typed_command_runs_without_a_question() {
         facts.into_iter().for_each(|fact| env.deliver_fact(root(), fact));
         (env.take_last_op(), env.panel.len())
     };
-    let once = SessionOp::AnswerPermission { call: call(number), answer: PermissionAnswer::Once };
+    let once = SessionOp::AnswerPermission {
+        call: call(number),
+        answer: PermissionAnswer::Once,
+        asked: Some(1),
+    };
     let typed_command = || tool_called(CallAuthor::User, "make");
     assert_eq!(
         deliver(vec![typed_command(), permission_for(vec![run_access("make")])]),
@@ -870,7 +926,8 @@ fn a_confirmed_undo_runs_without_a_second_question() {
         env.deliver_fact(root(), request.clone());
         (env.take_last_op(), env.panel.len())
     };
-    let once = SessionOp::AnswerPermission { call: *call, answer: PermissionAnswer::Once };
+    let once =
+        SessionOp::AnswerPermission { call: *call, answer: PermissionAnswer::Once, asked: Some(1) };
     assert_eq!(deliver(CallAuthor::User, &confirmed), (Some(once), 0));
     assert_eq!(deliver(CallAuthor::User, &changed), (None, 1), "the diff has changed");
     assert_eq!(

@@ -98,7 +98,12 @@ fn every_fact_becomes_its_block_or_none() {
         call_started(1),
         Fact::QuestionAsked { call: call(1), questions: Vec::<UserQuestion>::new() },
         Fact::QuestionAnswered { call: call(1), answers: Vec::new() },
-        Fact::SubagentStarted { call: call(1), session: session(), agent: "explore".into() },
+        Fact::SubagentStarted {
+            call: call(1),
+            session: session(),
+            agent: "explore".into(),
+            after: 0,
+        },
         Fact::FilesChanging { call: call(1), changes: Vec::new() },
         Fact::FilesUnchanged { call: call(1) },
         call_settled(1, text_outcome("x")),
@@ -234,6 +239,4 @@ fn a_note_stays_where_it_was_added() {
     env.fact(model_text("two"));
     env.transcript.blocks.rebuild(&env.transcript.window);
     assert_eq!(block_names(&env), ["text", "note", "note", "text"]);
-    env.live(LiveEvent::Notice { text: "a server went away".into() });
-    assert_eq!(block_names(&env), ["text", "note", "note", "text", "note"]);
 }

@@ -314,7 +314,7 @@ fn every_match_is_reached_in_a_session_of_any_length() {
     let mut log = Vec::new();
     let mut push = |fact: Fact| {
         let seq = log.len() as u64 + 1;
-        log.push(FactRecord { session: session(), seq, at: UnixMillis(seq), fact });
+        log.push(FactRecord::new(session(), seq, UnixMillis(seq), fact));
     };
     push(Fact::session_opened("/w", "0.9"));
     for turn in 1..=turns {

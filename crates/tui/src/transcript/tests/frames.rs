@@ -3,7 +3,7 @@
 use super::*;
 use expect_test::{Expect, expect};
 use windlass_protocol::todo_list::{TodoPriority, TodoStatus};
-use windlass_protocol::{Attachment, BlobRef, Fault, TodoItem};
+use windlass_protocol::{Attachment, BlobRef, Fault, PartialCallProgress, StreamedText, TodoItem};
 
 /// Compares the 80×24, 120×40 and 40×12 frames; a wide frame equal to the first is not repeated.
 fn assert_frames(setup: impl Fn(&mut TestTranscript), expected: Expect) {
@@ -260,6 +260,25 @@ fn a_streaming_answer_looks_like_the_finished_one() {
 fn partial_call(index: u64, path: Option<&str>, argument_bytes: u64) -> LiveEvent {
     let (tool, path) = ("write".into(), path.map(str::to_owned));
     LiveEvent::PartialCall { index, tool, path, argument_bytes }
+}
+
+#[test]
+fn a_partial_step_replaces_what_was_streamed() {
+    let mut env = TestTranscript::open((60, 20));
+    env.start_turn(1, "go");
+    env.fact(step_started(1, 1));
+    env.stream_text("It begins");
+    env.live(partial_call(3, Some("old.rs"), 10));
+    // The deltas between were missed.
+    let text = |text: &str| StreamedText { stream: ModelStreamKind::Text, text: text.to_owned() };
+    let (tool, path) = ("write".to_owned(), Some("new.rs".to_owned()));
+    let call = PartialCallProgress { index: 1, tool, path, argument_bytes: 20 };
+    let texts = vec![text("It begins and goes on")];
+    env.live(LiveEvent::PartialStep { texts, calls: vec![call] });
+    env.stream_text(" to the end.");
+    let frame = env.frame();
+    assert!(frame.contains("It begins and goes on to the end."), "{frame}");
+    assert!(frame.contains("new.rs") && !frame.contains("old.rs"), "{frame}");
 }
 
 #[test]
@@ -713,12 +732,17 @@ fn a_running_subagent() {
         env.facts([
             tool_called(1, "task", task),
             call_started(1),
-            Fact::SubagentStarted { call: call(1), session: child, agent: "explore".into() },
+            Fact::SubagentStarted {
+                call: call(1),
+                session: child,
+                agent: "explore".into(),
+                after: 0,
+            },
         ]);
         for number in 0..3 {
             let fact =
                 tool_called(50 + number, "read", &format!(r#"{{"filePath":"src/{number}.rs"}}"#));
-            let record = FactRecord { session: child, seq: 1, at: UnixMillis(0), fact };
+            let record = FactRecord::new(child, 1, UnixMillis(0), fact);
             env.event(Event::Fact(record));
         }
     };

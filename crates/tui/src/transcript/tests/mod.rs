@@ -159,7 +159,7 @@ impl TestTranscript {
     /// Appends a fact to the log and delivers it as an event.
     pub fn fact(&mut self, fact: Fact) {
         let seq = self.log.last().map_or(0, |record| record.seq) + 1;
-        let record = FactRecord { session: session(), seq, at: UnixMillis(self.now), fact };
+        let record = FactRecord::new(session(), seq, UnixMillis(self.now), fact);
         self.log.push(record.clone());
         self.event(Event::Fact(record));
     }

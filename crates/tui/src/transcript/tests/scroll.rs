@@ -9,7 +9,7 @@ fn build_log(turns: u32) -> Vec<FactRecord> {
     let mut log = Vec::new();
     let mut push = |fact: Fact| {
         let seq = log.len() as u64 + 1;
-        log.push(FactRecord { session: session(), seq, at: UnixMillis(seq * 10), fact });
+        log.push(FactRecord::new(session(), seq, UnixMillis(seq * 10), fact));
     };
     push(Fact::session_opened("/w", "0.9"));
     for turn in 1..=turns {

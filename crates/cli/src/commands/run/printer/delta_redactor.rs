@@ -26,6 +26,10 @@ impl DeltaRedactor {
     pub(super) fn redact(&mut self, event: Arc<Event>) -> Vec<Arc<Event>> {
         let session = match &*event {
             Event::Live(record) => {
+                // It repeats deltas that were or will be printed, and may end within a secret.
+                if let LiveEvent::PartialStep { .. } = &record.event {
+                    return Vec::new();
+                }
                 if let LiveEvent::ModelDelta { stream, text } = &record.event {
                     let (session, at) = (record.session, record.at);
                     let (stream, text) = (*stream, text.clone());

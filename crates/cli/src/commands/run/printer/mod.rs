@@ -16,12 +16,13 @@ use delta_redactor::DeltaRedactor;
 pub(crate) use report::{summarize_arguments, summarize_outcome};
 use std::collections::HashMap;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use windlass_engine::{SessionHandle, SessionWatcher};
 use windlass_protocol::display_text::describe_partial_call;
 use windlass_protocol::{
-    CallId, CallOutcome, Cost, Event, Fact, Fault, FileHistory, HookPoint, HookVerdict, LiveEvent,
-    ModelStreamKind, PermissionAnswer, SessionOp, TokenUsage, Transcript, TurnEndReason,
-    UnixMillis,
+    CallId, CallOutcome, ClientInfo, ClientKind, Cost, Event, Fact, Fault, FileHistory, HookPoint,
+    HookVerdict, LiveEvent, ModelStreamKind, OpResult, PermissionAnswer, SessionOp, TokenUsage,
+    Transcript, TurnEndReason, UnixMillis,
 };
 use windlass_toolkit::UserPresence;
 
@@ -32,6 +33,9 @@ pub(super) struct TurnPrinter {
     transcript: Transcript,
     /// The operation that was sent but has not started yet.
     pending_op: Option<SessionOp>,
+    /// Receives the session's answer to it.
+    op_answer: Option<oneshot::Receiver<OpResult>>,
+    client: ClientInfo,
     calls: HashMap<CallId, (String, UnixMillis)>,
     last_outcome: Option<CallOutcome>,
     /// True if the last call was denied because no user is available.
@@ -53,6 +57,15 @@ pub(super) struct TurnPrinter {
     pub(super) telemetry_export: Option<TelemetryExport>,
 }
 
+/// Waits for the answer to an operation; never resolves without one. `None` means that the session
+/// has ended.
+async fn next_answer(receiver: &mut Option<oneshot::Receiver<OpResult>>) -> Option<OpResult> {
+    match receiver {
+        Some(receiver) => receiver.await.ok(),
+        None => std::future::pending().await,
+    }
+}
+
 impl TurnPrinter {
     pub(super) fn new(options: RunOptions, transcript: Transcript) -> TurnPrinter {
         TurnPrinter {
@@ -61,6 +74,8 @@ impl TurnPrinter {
             transcript,
             is_direct_call: false,
             pending_op: None,
+            op_answer: None,
+            client: crate::local_client(ClientKind::CommandLine),
             calls: HashMap::new(),
             last_outcome: None,
             lacks_approval: false,
@@ -104,7 +119,18 @@ impl TurnPrinter {
                         2 => self.progress.write_status("\nstopping immediately"),
                         _ => return Ok(Some(TurnEndReason::Interrupted)),
                     }
-                    handle.send(SessionOp::Interrupt).await;
+                    handle.queue_op(SessionOp::interrupt(), Some(self.client.clone())).await;
+                }
+                answer = next_answer(&mut self.op_answer) => {
+                    self.op_answer = None;
+                    if let Some(Err(error)) = answer {
+                        self.progress.write_status(&error.to_string());
+                        // A direct call that is rejected never starts a turn; a prompt is rejected
+                        // only while one runs.
+                        if self.pending_op.take().is_some() && self.is_direct_call {
+                            return Ok(Some(TurnEndReason::Denied));
+                        }
+                    }
                 }
                 event = watcher.next() => {
                     let event = event.map_err(|error| Fault::Storage { message: error.to_string() })?;
@@ -117,7 +143,7 @@ impl TurnPrinter {
                     }
                 }
                 op = self.questions.next_answer() => {
-                    handle.send(op).await;
+                    handle.queue_op(op, Some(self.client.clone())).await;
                 }
                 () = tick => {
                     idle += Duration::from_secs(1);
@@ -143,11 +169,7 @@ impl TurnPrinter {
             }
             Event::Live(live_record) => {
                 self.on_live_event(&live_record.event);
-                // A direct call by the user that is rejected never starts a turn; it only causes a
-                // `Notice`.
-                let is_notice = matches!(live_record.event, LiveEvent::Notice { .. });
-                (is_notice && self.is_direct_call && self.pending_op.is_some())
-                    .then_some(TurnEndReason::Denied)
+                None
             }
             Event::Fact(record) => {
                 self.telemetry_export.iter_mut().for_each(|export| export.telemetry.push(record));
@@ -204,7 +226,9 @@ impl TurnPrinter {
                 self.activity = describe_partial_call(tool, path.as_deref(), *argument_bytes);
             }
             LiveEvent::CallProgress { text, .. } => self.activity.clone_from(text),
-            LiveEvent::CommandOutput { .. } | LiveEvent::JobUpdate { .. } => {}
+            LiveEvent::PartialStep { .. }
+            | LiveEvent::CommandOutput { .. }
+            | LiveEvent::JobUpdate { .. } => {}
             LiveEvent::HostAccess { host, refusal: None, .. } => {
                 self.activity = format!("connecting to {host}")
             }
@@ -214,7 +238,6 @@ impl TurnPrinter {
             LiveEvent::HookRan { call, hook, point, verdict, .. } => {
                 self.print_hook_verdict(*call, (hook, *point), verdict);
             }
-            LiveEvent::Notice { text } => self.progress.write_status(text),
         }
     }
 
@@ -372,10 +395,14 @@ impl TurnPrinter {
         self.answer = Some(answer);
         let Some(text) = retry_prompt else { return true };
         self.print_line("the answer does not match the schema; asking again");
-        let op = SessionOp::prompt(text);
-        self.pending_op = Some(op.clone());
-        handle.send(op).await;
+        self.send_op(SessionOp::prompt(text), handle).await;
         false
+    }
+
+    /// Sends the next operation of this run.
+    async fn send_op(&mut self, op: SessionOp, handle: &SessionHandle) {
+        self.pending_op = Some(op.clone());
+        self.op_answer = Some(handle.queue_op(op, Some(self.client.clone())).await);
     }
 
     /// Prints a status line; holds it back while a question is on the screen.
@@ -404,7 +431,8 @@ impl TurnPrinter {
         handle: &SessionHandle,
     ) {
         if self.options.yes && !request.leaves_sandbox() {
-            handle.send(SessionOp::AnswerPermission { call, answer: PermissionAnswer::Once }).await;
+            let op = SessionOp::answer_permission(call, PermissionAnswer::Once);
+            handle.queue_op(op, Some(self.client.clone())).await;
         } else if output::user_presence(self.options.output) == UserPresence::Present {
             self.progress.end_line();
             let question = request.to_prompt(output::terminal_width());
@@ -419,10 +447,13 @@ impl TurnPrinter {
             output::print_note(&format!(
                 "denied: {accesses} ({reason}). No user is available to approve it: {hint}"
             ));
-            let hint = format!("It needs approval because {reason}.");
-            let answer = PermissionAnswer::Unavailable { hint };
             self.lacks_approval = true;
-            handle.send(SessionOp::AnswerPermission { call, answer }).await;
+            if self.options.yes {
+                // Otherwise the session declines it: see `UnattendedPolicy`.
+                let hint = format!("It needs approval because {reason}.");
+                let op = SessionOp::answer_permission(call, PermissionAnswer::Unavailable { hint });
+                handle.queue_op(op, Some(self.client.clone())).await;
+            }
         }
     }
 }

@@ -43,9 +43,9 @@ impl TurnPrinter {
         }
         self.is_direct_call =
             matches!(op, Some(SessionOp::CallTool { .. } | SessionOp::Undo { .. }));
-        self.pending_op.clone_from(&op);
+        self.pending_op = None;
         if let Some(op) = op {
-            handle.send(op).await;
+            self.send_op(op, handle).await;
         }
         self.watch_turn(handle, &mut watcher, &mut ctrl_c).await
     }
@@ -60,9 +60,9 @@ impl TurnPrinter {
         self.is_direct_call = !steps.is_empty();
         for TemplateShellCommand { command, .. } in steps {
             let op = SessionOp::RunPromptCommand { command: command.clone() };
-            (self.pending_op, self.last_outcome) = (Some(op.clone()), None);
+            self.last_outcome = None;
             self.activity.clone_from(command);
-            handle.send(op).await;
+            self.send_op(op, handle).await;
             let Some(end) = self.watch_turn(handle, watcher, ctrl_c).await? else {
                 return Ok(Err(CustomCommandShellError::SessionLost));
             };

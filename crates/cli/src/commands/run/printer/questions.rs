@@ -9,8 +9,7 @@ use windlass_protocol::{CallId, CallOutcome, OutputDisplay, SessionOp, UserQuest
 use windlass_toolkit::UserPresence;
 
 impl TurnPrinter {
-    /// Puts the `QuestionAsked` of a tool to the user; without a user, prints a note and answers
-    /// with nothing.
+    /// Puts the `QuestionAsked` of a tool to the user; without a user, prints a note.
     pub(super) async fn ask_user(
         &mut self,
         call: CallId,
@@ -33,14 +32,19 @@ impl TurnPrinter {
                 question.options.iter().take(1).map(|option| option.label.clone()).collect()
             };
             let answers = questions.iter().map(answer).collect();
-            handle.send(SessionOp::AnswerQuestion { call, answers }).await;
+            let op = SessionOp::answer_question(call, answers);
+            handle.queue_op(op, Some(self.client.clone())).await;
             return;
         }
         for user_question in questions {
             let question = windlass_protocol::display_text::to_one_line(&user_question.question);
             output::print_note(&format!("not answered: {question} No user is available"));
         }
-        handle.send(SessionOp::AnswerQuestion { call, answers: Vec::new() }).await;
+        if self.options.yes {
+            // Otherwise the session declines it: see `UnattendedPolicy`.
+            let op = SessionOp::answer_question(call, Vec::new());
+            handle.queue_op(op, Some(self.client.clone())).await;
+        }
     }
 
     /// Prints the current todo list, if the outcome displays as a `Checklist`.

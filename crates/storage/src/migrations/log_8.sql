@@ -10,8 +10,12 @@ CREATE TABLE session (
   last_turn_end TEXT,                         -- how the last turn ended, as JSON
   cost_micros   INTEGER NOT NULL DEFAULT 0,   -- in millionths of a dollar
   parent        BLOB,                         -- the session that started it
+  forked_from   BLOB,                         -- the session that this one is a copy of
   row_check     BLOB                          -- digest of the columns above except `epoch`
 ) STRICT, WITHOUT ROWID;
+
+-- Sessions in their order of use, page by page.
+CREATE INDEX session_used ON session (used, id) WHERE head > 0;
 
 CREATE TABLE event (
   session BLOB NOT NULL REFERENCES session (id),
@@ -22,6 +26,7 @@ CREATE TABLE event (
   format  INTEGER NOT NULL,
   body    TEXT,                           -- the fact as JSON, or
   blob    TEXT,                           -- the blob that contains it
+  origin  TEXT,                           -- its `FactOrigin` as JSON, if it has one
   "check" BLOB NOT NULL,                  -- `RecordCheck` of the other columns and the fact before
   PRIMARY KEY (session, seq)
 ) STRICT;

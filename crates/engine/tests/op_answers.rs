@@ -1,0 +1,284 @@
+//! Answers to operations through the driver: after their facts are written, once, also when they
+//! come again, and to the first of several clients.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test prepares files, and fails by panicking"
+)]
+
+mod support;
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use uuid::Uuid;
+use windlass_engine::{Engine, EngineSettings, SessionHandle, SessionWatcher, UnattendedPolicy};
+use windlass_llm::wire_format::WireFormat;
+use windlass_protocol::{
+    CallId, ClientInfo, ClientKind, Event, Fact, FactRecord, OpError, OpId, OpRequest,
+    PermissionAnswer, SessionOp, ToolAccess, ToolOutput,
+};
+use windlass_storage::{Log, read_all};
+use windlass_testkit::{ModelScript, ScriptedModel, log_grammar};
+use windlass_toolkit::{CallContext, CallFailure, StepContext, Tool, ToolDefinition};
+
+/// A tool that requires permission by the rules of the test.
+struct TestTool;
+
+#[derive(Deserialize, JsonSchema)]
+struct TestToolInput {
+    number: u32,
+}
+
+#[async_trait]
+impl Tool for TestTool {
+    type Input = TestToolInput;
+
+    fn name(&self) -> &str {
+        "test_tool"
+    }
+
+    async fn describe(&self, _step: &StepContext) -> ToolDefinition {
+        ToolDefinition::for_input::<TestToolInput>("A test tool.")
+    }
+
+    fn access(&self, _input: &TestToolInput) -> Vec<ToolAccess> {
+        vec![ToolAccess::UseTool { tool: "test_tool".into() }]
+    }
+
+    async fn run(
+        &self,
+        input: TestToolInput,
+        _cx: &CallContext<'_>,
+    ) -> Result<ToolOutput, CallFailure> {
+        Ok(ToolOutput { text: input.number.to_string(), ..ToolOutput::default() })
+    }
+}
+
+struct TestEnv {
+    _folder: tempfile::TempDir,
+    _model: ScriptedModel,
+    log: Arc<dyn Log>,
+    engine: Engine,
+}
+
+impl TestEnv {
+    async fn new(script: ModelScript) -> TestEnv {
+        let folder = tempfile::tempdir().unwrap();
+        let model = ScriptedModel::start(script);
+        let runtime = support::runtime(folder.path(), support::policy(r#"{"test_tool": "ask"}"#));
+        runtime.registry.register(TestTool);
+        let handle = support::model_handle(&model.url(), WireFormat::OpenaiChat);
+        let settings = EngineSettings::new("/w", Some(handle), "p/m");
+        let log: Arc<dyn Log> = support::log(folder.path()).await;
+        let engine = Engine::new(Arc::clone(&log), Arc::new(runtime), settings);
+        TestEnv { _folder: folder, _model: model, log, engine }
+    }
+
+    async fn with_replies(replies: &[&str]) -> TestEnv {
+        TestEnv::new(ModelScript::new(replies.iter().copied())).await
+    }
+
+    async fn records(&self, handle: &SessionHandle) -> Vec<FactRecord> {
+        read_all(&*self.log, handle.session, 0).await.unwrap()
+    }
+}
+
+fn client(name: &str) -> Option<ClientInfo> {
+    Some(ClientInfo { name: name.to_owned(), kind: ClientKind::Program })
+}
+
+fn request(id: u128, op: SessionOp) -> OpRequest {
+    OpRequest { id: OpId(Uuid::from_u128(id)), op }
+}
+
+/// Waits for the first fact for which `find` returns a value.
+async fn wait_for<T>(watcher: &mut SessionWatcher, find: impl Fn(&FactRecord) -> Option<T>) -> T {
+    let wait = async {
+        loop {
+            let event = watcher.next().await.unwrap().unwrap();
+            if let Event::Fact(record) = &*event
+                && let Some(found) = find(record)
+            {
+                return found;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), wait).await.unwrap()
+}
+
+async fn wait_for_question(watcher: &mut SessionWatcher) -> (CallId, u64) {
+    wait_for(watcher, |record| match &record.fact {
+        Fact::PermissionAsked { call, .. } => Some((*call, record.seq)),
+        _ => None,
+    })
+    .await
+}
+
+async fn wait_for_turn_end(watcher: &mut SessionWatcher) -> u64 {
+    wait_for(watcher, |record| matches!(record.fact, Fact::TurnEnded { .. }).then_some(record.seq))
+        .await
+}
+
+#[tokio::test]
+async fn an_operation_is_answered_with_its_position_after_its_facts_are_written() {
+    let env = TestEnv::with_replies(&["say Done."]).await;
+    let (handle, mut watcher) = env.engine.start_default_session().await.unwrap();
+    let seq = handle.submit(request(7, SessionOp::prompt("go")), client("anna")).await.unwrap();
+    let records = env.records(&handle).await;
+    assert!(records.len() as u64 >= seq, "acknowledged before it was written");
+    let prompt = records.iter().find(|record| record.fact.kind() == "prompt_submitted").unwrap();
+    let origin = prompt.origin.as_ref().unwrap();
+    assert_eq!((origin.op, origin.client.name.as_str()), (OpId(Uuid::from_u128(7)), "anna"));
+    assert!(
+        matches!(&prompt.fact, Fact::PromptSubmitted { prompt, .. } if prompt.0.as_u128() == 7)
+    );
+    let end = wait_for_turn_end(&mut watcher).await;
+    let records = env.records(&handle).await;
+    let has_origin = |record: &&FactRecord| record.origin.is_some();
+    let last = records.iter().filter(has_origin).map(|record| record.seq).max().unwrap();
+    assert!(last <= seq && seq < end, "facts of the model have no origin: {last} {seq} {end}");
+}
+
+#[tokio::test]
+async fn an_operation_that_comes_again_is_not_carried_out_again() {
+    let env = TestEnv::with_replies(&["say One.", "say Two."]).await;
+    let (handle, mut watcher) = env.engine.start_default_session().await.unwrap();
+    let prompt = request(7, SessionOp::prompt("go"));
+    let refused = request(8, SessionOp::EndJob { job: 3 });
+    let (first, again) = tokio::join!(
+        handle.submit(prompt.clone(), client("anna")),
+        handle.submit(prompt.clone(), client("anna")),
+    );
+    assert_eq!(first, again);
+    let reason = handle.submit(refused.clone(), client("anna")).await;
+    assert!(matches!(reason, Err(OpError::Gone { .. })), "{reason:?}");
+    assert_eq!(handle.submit(refused, client("anna")).await, reason);
+    wait_for_turn_end(&mut watcher).await;
+    let session = handle.session;
+    handle.close().await.unwrap();
+
+    // Also by a client that missed the answer of an earlier process.
+    let (handle, _watcher) = env.engine.open(session).await.unwrap();
+    assert_eq!(handle.submit(prompt, client("anna")).await, first);
+    let records = env.records(&handle).await;
+    let prompts = records.iter().filter(|record| record.fact.kind() == "prompt_submitted").count();
+    assert_eq!(prompts, 1);
+    handle.close().await.unwrap();
+    assert_eq!(handle.submit(request(9, SessionOp::Compact), None).await, Err(OpError::Stopped));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_clients_the_first_answer_counts() {
+    answer_with_two_clients(50).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes minutes: `cargo xtask soak`"]
+async fn of_two_clients_the_first_answer_counts_in_a_thousand_rounds() {
+    answer_with_two_clients(1_000).await;
+}
+
+/// Lets two clients answer at once; each round is a turn with one question.
+async fn answer_with_two_clients(rounds: u32) {
+    let requests = AtomicU32::new(0);
+    let script = ModelScript::endless(move |_| match requests.fetch_add(1, Ordering::SeqCst) {
+        number if number % 2 == 0 => format!("call test_tool {{\"number\": {number}}}"),
+        _ => "say Done.".to_owned(),
+    });
+    let env = TestEnv::new(script).await;
+    let (handle, mut watcher) = env.engine.start_default_session().await.unwrap();
+    for round in 0..rounds {
+        assert!(handle.send(SessionOp::prompt("go")).await);
+        let (call, asked) = wait_for_question(&mut watcher).await;
+        let answers = ["anna", "ben"].map(|name| {
+            let op = SessionOp::AnswerPermission {
+                call,
+                answer: PermissionAnswer::Once,
+                asked: Some(asked),
+            };
+            let (handle, id) = (handle.clone(), u128::from(round) * 2 + u128::from(name == "ben"));
+            tokio::spawn(async move { handle.submit(request(id + 100, op), client(name)).await })
+        });
+        let [anna, ben] = answers;
+        let (anna, ben) = (anna.await.unwrap(), ben.await.unwrap());
+        let (winner, refused) = match (&anna, &ben) {
+            (Ok(_), Err(error)) => ("anna", error),
+            (Err(error), Ok(_)) => ("ben", error),
+            both => panic!("not exactly one answer counts: {both:?}"),
+        };
+        let OpError::AlreadyAnswered { by: Some(by), seq } = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(by.name, winner);
+        let answer = wait_for(&mut watcher, |record| {
+            matches!(record.fact, Fact::PermissionAnswered { .. }).then(|| record.clone())
+        })
+        .await;
+        assert_eq!((answer.seq, &answer.origin.unwrap().client), (*seq, by));
+        wait_for_turn_end(&mut watcher).await;
+    }
+    let log = env.records(&handle).await;
+    log_grammar::check_settled(log.iter().map(|record| &record.fact)).unwrap();
+    let answers = log.iter().filter(|record| record.fact.kind() == "permission_answered").count();
+    assert_eq!(answers as u32, rounds);
+    handle.close().await.unwrap();
+}
+
+async fn settled_text(watcher: &mut SessionWatcher) -> String {
+    wait_for(watcher, |record| match &record.fact {
+        Fact::CallSettled { outcome, .. } => Some(outcome.text().to_owned()),
+        _ => None,
+    })
+    .await
+}
+
+#[tokio::test]
+async fn without_a_user_a_question_is_declined_or_waits() {
+    let call = "call test_tool {\"number\": 1}";
+    let env = TestEnv::with_replies(&[call, "say Done.", call, "say Done."]).await;
+    let advice = "Add a rule.".to_owned();
+    let denying = env.engine.with_unattended(UnattendedPolicy::Deny { advice });
+    let (handle, mut watcher) = denying.start_default_session().await.unwrap();
+    assert!(handle.send(SessionOp::prompt("go")).await);
+    let answer = wait_for(&mut watcher, |record| match &record.fact {
+        Fact::PermissionAnswered { answer, .. } => Some((answer.clone(), record.origin.clone())),
+        _ => None,
+    })
+    .await;
+    let (PermissionAnswer::Unavailable { hint }, None) = answer else { panic!("{answer:?}") };
+    assert!(hint.starts_with("It needs approval because ") && hint.ends_with(". Add a rule."));
+    assert!(settled_text(&mut watcher).await.contains("Add a rule."));
+    wait_for_turn_end(&mut watcher).await;
+
+    // A user who comes is asked, and the question of one who leaves is declined.
+    let anna = handle.attend();
+    let ben = handle.attend();
+    assert!(handle.send(SessionOp::prompt("go")).await);
+    wait_for_question(&mut watcher).await;
+    drop(anna);
+    let nothing = tokio::time::timeout(Duration::from_millis(300), settled_text(&mut watcher));
+    assert!(nothing.await.is_err(), "one user is still present");
+    drop(ben);
+    assert!(settled_text(&mut watcher).await.contains("Add a rule."));
+    handle.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn by_default_a_question_waits_for_a_user() {
+    let env = TestEnv::with_replies(&["call test_tool {\"number\": 1}", "say Done."]).await;
+    let (handle, mut watcher) = env.engine.start_default_session().await.unwrap();
+    assert!(handle.send(SessionOp::prompt("go")).await);
+    let (call, asked) = wait_for_question(&mut watcher).await;
+    let nothing = tokio::time::timeout(Duration::from_millis(300), settled_text(&mut watcher));
+    assert!(nothing.await.is_err());
+    let op =
+        SessionOp::AnswerPermission { call, answer: PermissionAnswer::Once, asked: Some(asked) };
+    handle.submit(request(7, op), client("anna")).await.unwrap();
+    assert_eq!(settled_text(&mut watcher).await, "1");
+    handle.close().await.unwrap();
+}
