@@ -149,7 +149,11 @@ fn tab_switches_the_agent_within_the_session() {
     let terminal = env.terminal().start();
     wait_until_ready(&terminal);
     send_prompt(&terminal, "first");
-    terminal.wait_text("One.");
+    // The agent can be switched only between turns.
+    terminal.wait_for("the end of the turn", |screen| {
+        let text = screen.contents();
+        text.contains("One.") && !text.contains("Esc to stop")
+    });
     terminal.press(TAB);
     terminal.wait_text("agent: judge");
     send_prompt(&terminal, "second");
