@@ -86,19 +86,11 @@ impl SessionWatcher {
         subscriptions: mpsc::Sender<SubscribeRequest>,
     ) -> SessionWatcher {
         SessionWatcher {
-            log,
-            session,
-            subscriptions,
             events: Some(events),
-            cursor: position.into(),
-            ended_subagents: BTreeMap::new(),
-            unread_subagents: BTreeSet::new(),
             read_until: position.seq,
+            // The caller has just read this position from the log.
             unchecked: VecDeque::new(),
-            backlog: VecDeque::new(),
-            is_behind: true,
-            partial_step: None,
-            closed: false,
+            ..SessionWatcher::unsubscribed(log, session, position.into(), subscriptions)
         }
     }
 
@@ -159,14 +151,14 @@ impl SessionWatcher {
     pub async fn next_item(&mut self) -> Result<Option<WatchedEvent>, StorageError> {
         loop {
             if let Some(session) = self.unchecked.front().copied() {
-                let is_known = self.is_of_this_family(session).await?;
-                let position = self.position_of(session).unwrap_or_default();
-                let valid = self.log.resume_position(session, position).await?;
-                self.unchecked.pop_front();
-                if !is_known {
+                if !self.is_own_or_subagent(session).await? {
+                    self.unchecked.pop_front();
                     self.cursor.subagents.remove(&session);
                     continue;
                 }
+                let position = self.position_of(session).unwrap_or_default();
+                let valid = self.log.resume_position(session, position).await?;
+                self.unchecked.pop_front();
                 if valid.seq != position.seq {
                     self.set_position(session, valid);
                     return Ok(Some(WatchedEvent::Reset { session, to: valid }));
@@ -240,9 +232,9 @@ impl SessionWatcher {
         self.unread_subagents.extend(self.ended_subagents.keys());
     }
 
-    /// Returns true for the session itself, and for those that it or a subagent of the cursor
-    /// started. A cursor comes from a client, which must not read other sessions with it.
-    async fn is_of_this_family(&self, mut session: SessionId) -> Result<bool, StorageError> {
+    /// Returns true for the session itself and its subagents, at any depth. A cursor comes from a
+    /// client, which must not read other sessions with it.
+    async fn is_own_or_subagent(&self, mut session: SessionId) -> Result<bool, StorageError> {
         for _ in 0..=MAX_SUBAGENT_DEPTH {
             if session == self.session {
                 return Ok(true);
