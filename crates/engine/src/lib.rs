@@ -29,7 +29,7 @@ mod turn_budget;
 
 pub use agent_definitions::AgentDefinition;
 pub use attendance::{AttendanceGuard, UnattendedPolicy};
-pub use driver::session_handle::SessionHandle;
+pub use driver::session_handle::{SessionActivity, SessionHandle};
 pub use engine::Engine;
 pub use model_handle::{ModelHandle, NamedModel};
 pub use session_archive::ExportImportReport;

@@ -32,7 +32,7 @@ use crate::shared_mutex::SharedMutex;
 use crate::subagents::Subagents;
 use op_ledger::{OpLedger, QueuedOp};
 use request_hooks::{SeenDefinitions, StepTools};
-use session_handle::{ModelSwitch, SessionHandle};
+use session_handle::{ModelSwitch, SessionActivity, SessionHandle};
 use session_hooks::SessionHookState;
 use std::collections::HashMap;
 use std::future::Future;
@@ -76,6 +76,7 @@ pub(crate) struct SessionDriver {
     current_origin: Option<FactOrigin>,
     /// Answers to operations that were passed on to subagents.
     forwarded_answers: mpsc::Sender<(OpId, OpResult)>,
+    activity: watch::Sender<SessionActivity>,
     tasks: JoinSet<()>,
     model_task: Option<AbortHandle>,
     step_tools: StepTools,
@@ -122,6 +123,7 @@ struct SessionChannels {
     ops: mpsc::Sender<QueuedOp>,
     model_switches: mpsc::Sender<ModelSwitch>,
     subscriptions: mpsc::Sender<SubscribeRequest>,
+    activity: watch::Receiver<SessionActivity>,
 }
 
 /// The receiving ends of the channels to a session.
@@ -148,7 +150,7 @@ pub(crate) fn start_driver(
     let lost_facts = claim.lost_facts;
     let attendance = base.lineage.attendance.clone();
     let stop = CancellationToken::new();
-    let (SessionChannels { ops, model_switches, subscriptions }, watcher, driver) =
+    let (SessionChannels { ops, model_switches, subscriptions, activity }, watcher, driver) =
         build_driver(base, claim, session, stop.clone());
     let (end_sender, end) = watch::channel(None);
     tokio::spawn(async move {
@@ -163,6 +165,7 @@ pub(crate) fn start_driver(
         ops,
         model_switches,
         subscriptions,
+        activity,
         attendance,
         initial_head,
         stop,
@@ -186,6 +189,8 @@ fn build_driver(
     let (forwarded_answers, forwarded_receiver) = mpsc::channel(INPUT_CHANNEL_CAPACITY);
     let (events, event_receiver) = broadcast::channel(EVENT_CHANNEL_CAPACITY);
     let (id, position) = (claim.session, LogPosition::unchecked(session.head()));
+    let initial = SessionActivity { is_busy: session.is_busy(), head: session.head() };
+    let (activity, activity_receiver) = watch::channel(initial);
     let watcher = SessionWatcher::from_start(
         Arc::clone(&log),
         id,
@@ -215,6 +220,7 @@ fn build_driver(
         ops: OpLedger::new(earlier_ops),
         current_origin: None,
         forwarded_answers,
+        activity,
         tasks: JoinSet::new(),
         model_task: None,
         step_tools: StepTools::default(),
@@ -244,7 +250,7 @@ fn build_driver(
     };
     // Only the loop has a sender of events: when it ends, the streams of the watchers end too.
     (
-        SessionChannels { ops, model_switches, subscriptions },
+        SessionChannels { ops, model_switches, subscriptions, activity: activity_receiver },
         watcher,
         Box::pin(driver.run(receivers)),
     )
@@ -273,6 +279,7 @@ impl SessionDriver {
                 break 'open Err(fault);
             }
             self.current_origin = None;
+            self.publish_activity();
             // Effects that were not recorded must not happen: dropping the `oneshot` sender tells
             // the waiting call that it was stopped.
             if let Some(call) = waiting_call {
@@ -358,6 +365,11 @@ impl SessionDriver {
             head: self.claim.head,
             partial_step: partial_step.map(|event| LiveEventRecord { session, at, event }),
         }
+    }
+
+    fn publish_activity(&self) {
+        let current = SessionActivity { is_busy: self.session.is_busy(), head: self.claim.head };
+        self.activity.send_if_modified(|known| std::mem::replace(known, current) != current);
     }
 
     /// Before the model gets a prompt, adds a notice about files that changed since the model saw

@@ -28,6 +28,7 @@ pub struct SessionHandle {
     pub(super) ops: mpsc::Sender<QueuedOp>,
     pub(super) model_switches: mpsc::Sender<ModelSwitch>,
     pub(super) subscriptions: mpsc::Sender<SubscribeRequest>,
+    pub(super) activity: watch::Receiver<SessionActivity>,
     pub(super) attendance: Attendance,
     pub(super) initial_head: LogSeq,
     pub(super) stop: CancellationToken,
@@ -41,6 +42,15 @@ pub(super) enum ModelSwitch {
     Replace(NamedModel),
     /// A further model, for prompts that name it.
     Offer(NamedModel),
+}
+
+/// Activity of an open session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionActivity {
+    /// A turn is under way.
+    pub is_busy: bool,
+    /// Last position of the log.
+    pub head: LogSeq,
 }
 
 impl SessionHandle {
@@ -94,6 +104,11 @@ impl SessionHandle {
     /// Returns the number of facts that the session had when it was opened.
     pub fn initial_head(&self) -> LogSeq {
         self.initial_head
+    }
+
+    /// Returns what the session is doing, and reports changes.
+    pub fn activity(&self) -> watch::Receiver<SessionActivity> {
+        self.activity.clone()
     }
 
     /// Says that a user is present and may be asked, until the guard is dropped. Without any, the
