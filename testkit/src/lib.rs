@@ -14,6 +14,8 @@
 
 pub mod archive_checks;
 pub mod case_file;
+#[cfg(unix)]
+pub mod cutting_proxy;
 pub mod log_grammar;
 pub mod mock_http_server;
 pub mod mock_oauth_server;

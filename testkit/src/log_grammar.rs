@@ -115,6 +115,7 @@ impl LogGrammarChecker {
             | Fact::ModeChanged { .. }
             | Fact::ApprovalsRevoked
             | Fact::AgentChanged { .. }
+            | Fact::ModelChanged { .. }
             | Fact::SessionForked { .. }
             | Fact::ContextChanged { .. }
             | Fact::FactsLost { .. } => {}

@@ -27,12 +27,16 @@ const TEST_RUNS: &[(&str, &str)] = &[
         "half an hour of sessions in one process, without growing memory",
         "package(windlass-cli) & binary(soak)",
     ),
+    (
+        "clients of a server that is cut off and killed, and half an hour of fifty sessions in it",
+        "package(windlass-cli) & binary(server) & !test(speed)",
+    ),
 ];
 
 /// Tests that measure time or assert time limits.
 const TIMED_RUN: (&str, &str) = (
     "time limits, with nothing else running",
-    "(binary(terminal) & test(speed)) | binary(servers) | package(windlass-plugin) \
+    "((binary(terminal) | binary(server)) & test(speed)) | binary(servers) | package(windlass-plugin) \
      | (package(windlass-sandbox) & binary(jobs)) | (package(windlass-engine) & kind(test)) \
      | (package(windlass-tools) & (binary(web) | binary(formatters)))",
 );

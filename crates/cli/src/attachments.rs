@@ -30,15 +30,15 @@ pub(crate) struct PromptAttachments {
     pub(crate) texts: String,
 }
 
-/// Reads the files that the user names with `--file` and stores images and PDFs as blobs.
+/// Reads the files that the user names with `--file`, and passes images and PDFs to `store`.
 pub(crate) async fn read_attachments(
-    engine: &Engine,
+    store: impl AsyncFn(String, Vec<u8>) -> anyhow::Result<Attachment>,
     paths: &[String],
 ) -> anyhow::Result<PromptAttachments> {
     let mut prompt_attachments = PromptAttachments::default();
     for path in paths {
         let bytes = LoadedProject::read_file(path, MAX_ATTACHMENT_BYTES)?;
-        let Some(mime) = detect_mime(&bytes) else {
+        if detect_mime(&bytes).is_none() {
             prompt_attachments
                 .texts
                 .push_str(&fence_text(&format!("File {path}"), &decode_text(path, bytes)?));
@@ -50,12 +50,22 @@ pub(crate) async fn read_attachments(
                 );
             }
             continue;
-        };
+        }
         let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let blob = engine.put_blob(bytes).await?;
-        prompt_attachments.attachments.push(Attachment { name, mime_type: mime.to_owned(), blob });
+        prompt_attachments.attachments.push(store(name, bytes).await?);
     }
     Ok(prompt_attachments)
+}
+
+/// Stores an image or a PDF.
+pub(crate) async fn store_attachment(
+    engine: &Engine,
+    name: String,
+    bytes: Vec<u8>,
+) -> anyhow::Result<Attachment> {
+    let mime_type = detect_mime(&bytes).unwrap_or("application/octet-stream").to_owned();
+    let blob = engine.put_blob(bytes).await?;
+    Ok(Attachment { name, mime_type, blob })
 }
 
 /// More mentions in one prompt are not attached; the model can read them.

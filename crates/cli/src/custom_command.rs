@@ -3,7 +3,7 @@
 use crate::setup::LoadedProject;
 use anyhow::bail;
 use serde_json::json;
-use windlass_engine::{Engine, NamedModel};
+use windlass_engine::Engine;
 use windlass_project::{CustomCommand, ExpandedPrompt, TemplateShellCommand, allowed_calls};
 use windlass_protocol::{
     AgentRole, AllowedCallsSource, CallOutcome, PromptCommand, PromptSettings, ToolOutput,
@@ -31,8 +31,6 @@ pub(crate) struct PreparedCommand {
     pub(crate) text: String,
     pub(crate) shell_steps: Vec<TemplateShellCommand>,
     pub(crate) settings: PromptSettings,
-    /// The model that the command names for its turn, for a session with another one.
-    pub(crate) model: Option<NamedModel>,
 }
 
 /// Returns the model that a command names. Only the user's own commands choose the model.
@@ -172,7 +170,7 @@ pub(crate) async fn expand_command(
     let command = PromptCommand { name: name.to_owned(), arguments: arguments.to_owned() };
     let settings =
         PromptSettings { command: Some(command), allowed_calls, ..PromptSettings::default() };
-    Ok(PreparedCommand { text, shell_steps, settings, model: None })
+    Ok(PreparedCommand { text, shell_steps, settings })
 }
 
 /// Fetches a prompt from an MCP server. The result is plain text: no placeholder in it is expanded

@@ -9,15 +9,18 @@ mod custom_command;
 mod frontend_host;
 mod helper_process;
 mod html_export;
+mod log_file;
 mod markdown_export;
 mod output_schema;
 mod redact;
 mod reports;
 mod session_export;
+mod session_hub;
 mod session_lookup;
 mod setup;
 mod telemetry;
 mod terminal;
+mod workspace_host;
 
 use setup::{EnginePurpose, LoadedProject};
 use std::path::Path;
@@ -63,11 +66,13 @@ fn main() -> ExitCode {
         terminal::output::print_error(&error_chain(&error));
         return ExitCode::from(CliExit::NotStarted as u8);
     }
-    telemetry::init_logging();
+    telemetry::init_logging(matches!(&args.command, Some(args::CliCommand::Serve(_))));
     let runtime = match &args.command {
-        Some(_) => tokio::runtime::Builder::new_current_thread().enable_all().build(),
-        // The user's typing must not wait for the session's work.
-        None => tokio::runtime::Builder::new_multi_thread()
+        Some(command) if !has_several_threads(command) => {
+            tokio::runtime::Builder::new_current_thread().enable_all().build()
+        }
+        // The user's typing, and other clients, must not wait for the work of a session.
+        Some(_) | None => tokio::runtime::Builder::new_multi_thread()
             .worker_threads(WORKER_THREADS)
             .enable_all()
             .build(),
@@ -101,6 +106,11 @@ fn main() -> ExitCode {
     windlass_sandbox::wait_for_writes(WRITES_TIMEOUT);
     runtime.shutdown_background();
     ExitCode::from(exit as u8)
+}
+
+/// Returns true for a command whose clients or whose screen must not wait for other work.
+fn has_several_threads(command: &args::CliCommand) -> bool {
+    matches!(command, args::CliCommand::Serve(_) | args::CliCommand::Attach(_))
 }
 
 /// Goes to the folder that the command line names; other words are the first prompt. A single word
@@ -174,11 +184,13 @@ async fn dispatch(args: args::CliArgs) -> anyhow::Result<CliExit> {
     let Some(command) = args.command else { return frontend_host::run_tui(args.tui).await };
     match command {
         args::CliCommand::Run(args) => commands::run::run_prompt(*args).await,
+        args::CliCommand::Serve(args) => commands::serve::run_serve(*args).await,
+        args::CliCommand::Attach(args) => commands::attach::run_attach(args).await,
+        args::CliCommand::Ps(args) => commands::ps::run_ps(args).await,
         args::CliCommand::Session(command) => commands::session::run_session(command).await,
         args::CliCommand::Tool(args::ToolCommand::List { json }) => list_tools(json).await,
         args::CliCommand::Tool(args::ToolCommand::Call { yes, output, mode_args, name, json }) => {
-            let options =
-                commands::run::RunOptions { output, yes, output_schema: None, mode: None };
+            let options = commands::run::RunOptions::new(output, yes);
             let arguments = if json == "-" { commands::run::read_stdin()? } else { json };
             let purpose = match windlass_tools::runs_commands(&name) {
                 true => EnginePurpose::Commands,
@@ -214,8 +226,9 @@ async fn dispatch(args: args::CliArgs) -> anyhow::Result<CliExit> {
         args::CliCommand::Init(args) => commands::init::run_init(args).await,
         args::CliCommand::Schema { which } => {
             let schema = match which {
-                args::SchemaKind::Events => windlass_protocol::event::event_schema(),
-                args::SchemaKind::Config => windlass_project::config_schema(),
+                args::SchemaKind::Events => windlass_protocol::event::event_schema().to_value(),
+                args::SchemaKind::Config => windlass_project::config_schema().to_value(),
+                args::SchemaKind::Api => windlass_server::openapi_document(),
             };
             terminal::output::print_json(&serde_json::to_string_pretty(&schema)?);
             Ok(CliExit::Done)

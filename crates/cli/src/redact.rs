@@ -9,6 +9,7 @@ const REDACTED_MARK: &str = "[redacted]";
 
 /// Prefixes of the API keys of common services, such as `sk-`.
 const KEY_PREFIXES: &[&str] = &[
+    "wlt_",
     "sk-",
     "sk_",
     "pk_",
@@ -141,6 +142,8 @@ mod tests {
             ("url?api_key=0123456789abcdef0123&x=1", "url?api_key=[redacted]&x=1"),
             ("{\"token\":\"eyJhbGciOiJIUzI1NiJ9.e30.abc\"}", "{\"token\":\"[redacted]\"}"),
             ("AIzaSyA0123456789abcdefghijklmnopqrst\n", "[redacted]\n"),
+            ("made wlt_ab-CD_0123456789abcdef. Copy it", "made [redacted]. Copy it"),
+            ("windlass=wlt_ab-CD_0123456789abcdef; Path=/", "windlass=[redacted]; Path=/"),
         ] {
             assert_eq!(redact(text), expected);
         }

@@ -6,10 +6,13 @@ use crate::{html_export, markdown_export, session_lookup};
 use std::io::Write;
 use std::path::Path;
 use windlass_engine::{Engine, ExportImportReport};
+use windlass_protocol::frontend_messages::{HostResponse, SessionExportFormat};
 use windlass_protocol::{SessionId, Transcript};
 
 /// Maximum number of export files with the same name, told apart by a number.
 const MAX_NUMBERED_NAMES: u32 = 99;
+/// Beginning of the name of an export.
+const NAME_PREFIX: &str = "windlass-";
 /// Limit for the part of an export file name that comes from the title.
 const MAX_NAME_CHARS: usize = 40;
 
@@ -28,24 +31,74 @@ pub(crate) async fn export_to_file(
         Some(path) => (path.clone(), LoadedProject::create_private_file(&path)?),
         None => create_numbered_file(
             &export_file_name(&transcript.title, session),
-            target.format.extension(),
+            extension_of(target.format),
         )?,
     };
     let mut file = std::io::BufWriter::new(file);
     let mut report = None;
     match target.format {
-        ExportFormat::Html => file.write_all(render_html(&transcript).as_bytes())?,
-        ExportFormat::Markdown => {
+        SessionExportFormat::Html => file.write_all(render_html(&transcript).as_bytes())?,
+        SessionExportFormat::Markdown => {
             let text = markdown_export::render_markdown(&transcript);
             file.write_all(redact_known(&text).as_bytes())?
         }
-        ExportFormat::JsonLines => {
+        SessionExportFormat::JsonLines => {
             let mut write = |line: &str| writeln!(file, "{line}");
             report = Some(export_log(engine, session, &mut write).await?);
         }
     }
     file.flush()?;
     Ok((name, report))
+}
+
+/// Returns a session in this format, and a name for a file.
+pub(crate) async fn render_session(
+    engine: &Engine,
+    session: SessionId,
+    format: SessionExportFormat,
+) -> anyhow::Result<HostResponse> {
+    let transcript = session_lookup::load_transcript(engine, session).await?;
+    let name = export_file_name(&transcript.title, session);
+    let text = match format {
+        SessionExportFormat::Html => render_html(&transcript),
+        SessionExportFormat::Markdown => {
+            redact_known(&markdown_export::render_markdown(&transcript)).into_owned()
+        }
+        SessionExportFormat::JsonLines => {
+            let mut text = String::new();
+            let mut write = |line: &str| {
+                text.push_str(line);
+                text.push('\n');
+                Ok(())
+            };
+            export_log(engine, session, &mut write).await?;
+            text
+        }
+    };
+    Ok(HostResponse::Export { name, text })
+}
+
+/// Returns the format of an export to this file; see [`export_to_file`].
+pub(crate) fn format_of_file(file: &str) -> anyhow::Result<SessionExportFormat> {
+    Ok(ExportTarget::parse(file)?.format)
+}
+
+/// Writes an export to a new file, or to one in the current folder if `file` names none. Its name is
+/// made from `name`, which a server chose, so it must not decide where the file is. Returns the
+/// path.
+pub(crate) fn save_export(
+    file: &str,
+    (name, session): (&str, SessionId),
+    text: &str,
+) -> anyhow::Result<String> {
+    let target = ExportTarget::parse(file)?;
+    let name = local_file_name(name, session);
+    let (path, mut file) = match target.path {
+        Some(path) => (path.clone(), LoadedProject::create_private_file(&path)?),
+        None => create_numbered_file(&name, extension_of(target.format))?,
+    };
+    file.write_all(text.as_bytes())?;
+    Ok(path)
 }
 
 /// Exports the log of a session, line by line, without known API keys.
@@ -63,38 +116,27 @@ pub(crate) fn render_html(transcript: &Transcript) -> String {
     redact_known(&html_export::render_page(transcript)).into_owned()
 }
 
-/// The format of an exported session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ExportFormat {
-    Html,
-    Markdown,
-    /// The log, which can be imported again.
-    JsonLines,
+fn format_of_extension(extension: &str) -> Option<SessionExportFormat> {
+    match extension.to_ascii_lowercase().as_str() {
+        "html" | "htm" => Some(SessionExportFormat::Html),
+        "md" | "markdown" => Some(SessionExportFormat::Markdown),
+        "json" | "jsonl" => Some(SessionExportFormat::JsonLines),
+        _ => None,
+    }
 }
 
-impl ExportFormat {
-    fn from_extension(extension: &str) -> Option<ExportFormat> {
-        match extension.to_ascii_lowercase().as_str() {
-            "html" | "htm" => Some(ExportFormat::Html),
-            "md" | "markdown" => Some(ExportFormat::Markdown),
-            "json" | "jsonl" => Some(ExportFormat::JsonLines),
-            _ => None,
-        }
-    }
-
-    fn extension(self) -> &'static str {
-        match self {
-            ExportFormat::Html => "html",
-            ExportFormat::Markdown => "md",
-            ExportFormat::JsonLines => "jsonl",
-        }
+fn extension_of(format: SessionExportFormat) -> &'static str {
+    match format {
+        SessionExportFormat::Html => "html",
+        SessionExportFormat::Markdown => "md",
+        SessionExportFormat::JsonLines => "jsonl",
     }
 }
 
 /// The file that an export writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ExportTarget {
-    format: ExportFormat,
+    format: SessionExportFormat,
     /// `None` to name the file after the session.
     path: Option<String>,
 }
@@ -105,20 +147,20 @@ impl ExportTarget {
     fn parse(text: &str) -> anyhow::Result<ExportTarget> {
         let text = text.trim();
         if text.is_empty() {
-            return Ok(ExportTarget { format: ExportFormat::Html, path: None });
+            return Ok(ExportTarget { format: SessionExportFormat::Html, path: None });
         }
-        if let Some(format) = ExportFormat::from_extension(text.trim_start_matches('.')) {
+        if let Some(format) = format_of_extension(text.trim_start_matches('.')) {
             return Ok(ExportTarget { format, path: None });
         }
         let extension = Path::new(text).extension().and_then(|extension| extension.to_str());
-        match extension.map(ExportFormat::from_extension) {
+        match extension.map(format_of_extension) {
             Some(Some(format)) => Ok(ExportTarget { format, path: Some(text.to_owned()) }),
             Some(None) => anyhow::bail!(
                 "cannot export to `{text}`: use a name that ends in .html, .md or .jsonl"
             ),
             None => Ok(ExportTarget {
-                format: ExportFormat::Html,
-                path: Some(format!("{text}.{}", ExportFormat::Html.extension())),
+                format: SessionExportFormat::Html,
+                path: Some(format!("{text}.{}", extension_of(SessionExportFormat::Html))),
             }),
         }
     }
@@ -156,9 +198,14 @@ fn export_file_name(title: &str, session: SessionId) -> String {
         }
     }
     match name.trim_end_matches('-') {
-        "" => format!("windlass-{session}"),
-        name => format!("windlass-{name}"),
+        "" => format!("{NAME_PREFIX}{session}"),
+        name => format!("{NAME_PREFIX}{name}"),
     }
+}
+
+/// Returns the file name for an export that the host gave this name.
+fn local_file_name(name: &str, session: SessionId) -> String {
+    export_file_name(name.strip_prefix(NAME_PREFIX).unwrap_or(name), session)
 }
 
 #[cfg(test)]
@@ -168,12 +215,12 @@ mod tests {
     #[test]
     fn the_extension_of_an_export_decides_its_format() {
         for (text, format, path) in [
-            ("", ExportFormat::Html, None),
-            ("md", ExportFormat::Markdown, None),
-            (".jsonl", ExportFormat::JsonLines, None),
-            ("notes/today.MD", ExportFormat::Markdown, Some("notes/today.MD")),
-            ("talk.json", ExportFormat::JsonLines, Some("talk.json")),
-            ("talk", ExportFormat::Html, Some("talk.html")),
+            ("", SessionExportFormat::Html, None),
+            ("md", SessionExportFormat::Markdown, None),
+            (".jsonl", SessionExportFormat::JsonLines, None),
+            ("notes/today.MD", SessionExportFormat::Markdown, Some("notes/today.MD")),
+            ("talk.json", SessionExportFormat::JsonLines, Some("talk.json")),
+            ("talk", SessionExportFormat::Html, Some("talk.html")),
         ] {
             let target = ExportTarget::parse(text).unwrap();
             assert_eq!((target.format, target.path.as_deref()), (format, path), "{text}");
@@ -193,5 +240,24 @@ mod tests {
             assert_eq!(export_file_name(title, session), name);
         }
         assert!(export_file_name(&"long words ".repeat(30), session).len() <= 9 + MAX_NAME_CHARS);
+    }
+
+    #[test]
+    fn a_server_does_not_choose_the_place_of_an_export() {
+        let session: SessionId = "0192f0c4-7e2a-7d1b-8a34-1f2e3d4c5b6a".parse().unwrap();
+        for (name, reduced) in [
+            ("../x", "windlass-x"),
+            ("/x", "windlass-x"),
+            ("/home/u/.config/autostart/x", "windlass-home-u-config-autostart-x"),
+            ("windlass-../x", "windlass-x"),
+            ("..", "windlass-0192f0c4-7e2a-7d1b-8a34-1f2e3d4c5b6a"),
+            ("windlass-fix-the-parser", "windlass-fix-the-parser"),
+            (
+                "windlass-0192f0c4-7e2a-7d1b-8a34-1f2e3d4c5b6a",
+                "windlass-0192f0c4-7e2a-7d1b-8a34-1f2e3d4c5b6a",
+            ),
+        ] {
+            assert_eq!(local_file_name(name, session), reduced);
+        }
     }
 }

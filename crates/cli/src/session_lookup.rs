@@ -3,7 +3,7 @@
 use crate::setup::LoadedProject;
 use anyhow::bail;
 use windlass_engine::Engine;
-use windlass_protocol::{QueryReply, SessionId, SessionQuery, Transcript};
+use windlass_protocol::{QueryReply, SessionId, SessionQuery, SessionSummary, Transcript};
 
 /// Fewer characters of a session ID would match sessions by accident.
 const MIN_ID_CHARS: usize = 4;
@@ -13,14 +13,19 @@ pub(crate) async fn find_session(engine: &Engine, id: &str) -> anyhow::Result<Se
     if let Ok(session) = id.parse() {
         return Ok(session);
     }
-    if id.len() < MIN_ID_CHARS {
-        bail!("`{id}` is too short; give at least {MIN_ID_CHARS} characters of the session ID");
-    }
     let QueryReply::Sessions { sessions } =
         engine.query(SessionQuery::Sessions { workspace: None }).await?
     else {
         bail!("cannot read the list of sessions");
     };
+    match_session(&sessions, id)
+}
+
+/// Returns the session whose ID starts or ends with `id`.
+pub(crate) fn match_session(sessions: &[SessionSummary], id: &str) -> anyhow::Result<SessionId> {
+    if id.len() < MIN_ID_CHARS {
+        bail!("`{id}` is too short; give at least {MIN_ID_CHARS} characters of the session ID");
+    }
     let names = sessions.iter().map(|row| (row.session, row.session.to_string()));
     let matching: Vec<SessionId> = names
         .filter(|(_, name)| name.starts_with(id) || name.ends_with(id))

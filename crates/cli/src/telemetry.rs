@@ -3,11 +3,10 @@
 //! Both are off unless the environment enables them. Export uses the standard `OTEL_…` variables;
 //! `http/json` is the only supported protocol.
 
+use crate::log_file::LogFile;
 use crate::redact::{self, RedactingWriter};
 use crate::setup::LoadedProject;
 use crate::terminal::output;
-use std::fs::File;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tracing_subscriber::filter::LevelFilter;
@@ -18,9 +17,6 @@ use windlass_project::Dirs;
 
 /// Default export timeout in milliseconds; `OTEL_EXPORTER_OTLP_TIMEOUT` overrides it.
 const DEFAULT_EXPORT_TIMEOUT_MS: u64 = 10_000;
-
-/// A longer log file is renamed to `windlass.log.1` at the next start.
-const MAX_LOG_BYTES: u64 = 8 << 20;
 
 /// Exports telemetry reports to an OTLP collector.
 pub(crate) struct TelemetryExport {
@@ -135,14 +131,17 @@ fn percent_decode(text: &str) -> String {
 /// Sets up logging if `WINDLASS_LOG` names a level, for example `debug`: to standard error and to a
 /// file in the data folder. Text that looks like a key is redacted in both.
 #[allow(clippy::disallowed_methods, reason = "logs go to standard error, not to the UI")]
-pub(crate) fn init_logging() {
-    let level = LoadedProject::env_variable("WINDLASS_LOG")
+///
+/// A server always writes its access log, but only to the file.
+pub(crate) fn init_logging(is_server: bool) {
+    let chosen = LoadedProject::env_variable("WINDLASS_LOG")
         .and_then(|level| level.parse::<LevelFilter>().ok());
-    let Some(level) = level else { return };
-    let file = Dirs::locate().ok().and_then(|dirs| open_log_file(&dirs.data.join("log")).ok());
+    let Some(level) = chosen.or(is_server.then_some(LevelFilter::INFO)) else { return };
+    let file = Dirs::locate().ok().and_then(|dirs| LogFile::open(&dirs.data.join("log")).ok());
     // Log lines must not appear in the middle of the terminal UI.
     let stderr_writer = || RedactingWriter(std::io::stderr());
-    let stderr_writer = stderr_writer.with_filter(|_| !output::are_notes_diverted());
+    let stderr_writer =
+        stderr_writer.with_filter(move |_| chosen.is_some() && !output::are_notes_diverted());
     let builder = tracing_subscriber::fmt().with_max_level(level);
     match file {
         Some(file) => {
@@ -151,21 +150,6 @@ pub(crate) fn init_logging() {
         }
         None => builder.with_writer(stderr_writer).init(),
     }
-}
-
-/// Opens `windlass.log` with owner-only access, after rotating it if it is too long.
-#[allow(clippy::disallowed_methods, reason = "logging starts before anything else")]
-fn open_log_file(folder: &Path) -> std::io::Result<File> {
-    std::fs::create_dir_all(folder)?;
-    let path = folder.join("windlass.log");
-    if std::fs::metadata(&path).is_ok_and(|log| log.len() > MAX_LOG_BYTES) {
-        std::fs::rename(&path, folder.join("windlass.log.1"))?;
-    }
-    let mut options = File::options();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ mod support;
 
 use serde_json::Value;
 use std::time::{Duration, Instant};
+#[cfg(unix)]
+use support::server::TestServer;
 use support::{TestEnv, decode_output};
 
 const WRITES: &[&str] =
@@ -40,6 +42,8 @@ const DONE: ExitCodeCase = ExitCodeCase {
     end: "completed",
     message: "",
 };
+
+const INVALID_CONFIG: &str = "an invalid config";
 
 const ENDING_CASES: &[ExitCodeCase] = &[
     DONE,
@@ -122,7 +126,7 @@ const ENDING_CASES: &[ExitCodeCase] = &[
         ..DONE
     },
     ExitCodeCase {
-        name: "an invalid config",
+        name: INVALID_CONFIG,
         settings: r#""permission": {"edit": "perhaps"}"#,
         code: 2,
         end: "",
@@ -141,8 +145,27 @@ const ENDING_CASES: &[ExitCodeCase] = &[
 
 fn check(case: &ExitCodeCase) {
     let env = TestEnv::new(case.replies, case.settings);
+    check_run(case, &env, &["run", "--output", "json"]);
+}
+
+/// Checks the same run in a server.
+#[cfg(unix)]
+fn check_attached(case: &ExitCodeCase) {
+    let env = TestEnv::new(case.replies, case.settings);
+    if case.name == INVALID_CONFIG {
+        // The server reports it and does not start.
+        let mut server = TestServer::spawn(&env, &[]);
+        assert_eq!(server.wait(), Some(case.code), "{}", server.stderr());
+        assert!(server.stderr().contains(case.message), "{}", server.stderr());
+        return;
+    }
+    let _server = TestServer::start(&env, &[]);
+    check_run(case, &env, &["run", "--attach", "--output", "json"]);
+}
+
+fn check_run(case: &ExitCodeCase, env: &TestEnv, run: &[&str]) {
     std::fs::write(env.root().join("schema.json"), SCHEMA).unwrap();
-    let arguments = [&["run", "--output", "json"], case.arguments].concat();
+    let arguments = [run, case.arguments].concat();
     let started = Instant::now();
     let (code, output, stderr) = env.run(&arguments);
     let name = case.name;
@@ -175,8 +198,24 @@ fn each_ending_has_its_exit_code_and_message() {
     ENDING_CASES.iter().for_each(check);
 }
 
+#[cfg(unix)]
+#[test]
+fn each_ending_in_a_server_has_the_same_exit_code_and_message() {
+    ENDING_CASES.iter().for_each(check_attached);
+}
+
 #[test]
 fn each_limit_of_a_session_has_its_exit_code() {
+    for_each_limit(check);
+}
+
+#[cfg(unix)]
+#[test]
+fn each_limit_of_a_session_in_a_server_has_the_same_exit_code() {
+    for_each_limit(check_attached);
+}
+
+fn for_each_limit(check: fn(&ExitCodeCase)) {
     const READ: &str = "call read {\"filePath\": \"README.md\"}";
     let limits = [
         ExitCodeCase {
@@ -210,7 +249,20 @@ fn interrupt(child: &std::process::Child) {
 #[test]
 fn an_interrupted_run_exits_with_130() {
     let env = TestEnv::new(&["say One\ngate never"], "");
-    let child = env.windlass(&["run", "--output", "json", "p"]).spawn().unwrap();
+    interrupt_run(&env, &["run", "--output", "json", "p"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_in_a_server_exits_with_130() {
+    let env = TestEnv::new(&["say One\ngate never"], "");
+    let _server = TestServer::start(&env, &[]);
+    interrupt_run(&env, &["run", "--attach", "--output", "json", "p"]);
+}
+
+#[cfg(unix)]
+fn interrupt_run(env: &TestEnv, arguments: &[&str]) {
+    let child = env.windlass(arguments).spawn().unwrap();
     env.model.wait_at_gate("never");
     interrupt(&child);
     let (code, output, stderr) = decode_output(&child.wait_with_output().unwrap());
@@ -223,11 +275,23 @@ fn an_interrupted_run_exits_with_130() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_second_interrupt_ends_the_run_at_once() {
+    interrupt_twice(&[]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_second_interrupt_ends_a_run_in_a_server_at_once() {
+    interrupt_twice(&["--attach"]);
+}
+
+#[cfg(target_os = "linux")]
+fn interrupt_twice(attach: &[&str]) {
     let command = "trap '' INT TERM; touch began; sleep 30";
     let call = format!("call bash {}", serde_json::json!({ "command": command }));
     let env = TestEnv::new(&[&call, "say never"], r#""permission": "allow""#);
-    let arguments = ["run", "--mode", "full", "--yes", "--output", "json", "p"];
-    let child = env.windlass(&arguments).spawn().unwrap();
+    let _server = (!attach.is_empty()).then(|| TestServer::start(&env, &[]));
+    let arguments = ["--mode", "full", "--yes", "--output", "json", "p"];
+    let child = env.windlass(&[&["run"], attach, &arguments].concat()).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(30);
     while env.read("began").is_none() {
         assert!(Instant::now() < deadline, "the command did not start");

@@ -2,7 +2,7 @@
 
 use crate::session::InputTimeAndId;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use windlass_protocol::UnixMillis;
+use windlass_protocol::{OpId, UnixMillis};
 
 /// Returns the current time and a new unique id.
 #[allow(clippy::disallowed_methods, reason = "the only place that reads the clock and creates ids")]
@@ -10,6 +10,11 @@ pub(crate) fn new_stamp() -> InputTimeAndId {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let at = UnixMillis(since.unwrap_or_default().as_millis() as u64);
     InputTimeAndId { at, id: uuid::Uuid::now_v7() }
+}
+
+/// Returns a new id for an operation.
+pub fn new_op_id() -> OpId {
+    OpId(new_stamp().id)
 }
 
 /// Returns the time of a clock that cannot be set, to measure durations.

@@ -10,16 +10,17 @@ use crate::lineage::Lineage;
 use crate::model_handle::ModelHandle;
 use crate::session::{Session, SessionConfig};
 use crate::session_watcher::SessionWatcher;
-use crate::settings::EngineSettings;
+use crate::settings::{EngineSettings, ModelResolver};
 use crate::turn_budget::{TurnBudget, load_turn_spend};
 use async_trait::async_trait;
 use std::sync::Arc;
 use windlass_protocol::display_text::workspace_name;
 use windlass_protocol::file_history::UNDO_TOOL;
 use windlass_protocol::{
-    BlobRef, CallAuthor, CallId, CallOutcome, DiffDirection, Fact, FactRecord, Fault, FileHistory,
-    HookPoint, JobRow, ModelToolDefinition, PermissionAnswer, QueryReply, SessionId, SessionQuery,
-    SessionSummary, Transcript, UndoArguments, UndoScope,
+    BlobRef, CallAuthor, CallId, CallOutcome, DiffDirection, EventCursor, Fact, FactRecord, Fault,
+    FileHistory, HookPoint, JobRow, LogPosition, LogSeq, ModelChoice, ModelToolDefinition,
+    PermissionAnswer, QueryReply, SessionId, SessionQuery, SessionSummary, Transcript,
+    UndoArguments, UndoScope,
 };
 use windlass_storage::{Log, MAX_PAGE_FACTS, PageLimit, SessionFilter, StorageError, read_all};
 use windlass_toolkit::hook::run_hooks;
@@ -43,9 +44,8 @@ pub(crate) fn config_fault(message: impl Into<String>) -> Fault {
 pub(crate) fn storage_fault(error: StorageError) -> Fault {
     let message = error.to_string();
     match error {
-        StorageError::SessionNotFound { .. } | StorageError::Busy { .. } => {
-            Fault::Config { message }
-        }
+        StorageError::SessionNotFound { .. } => Fault::Config { message },
+        StorageError::Busy { .. } => Fault::SessionBusy { message },
         _ => Fault::Storage { message },
     }
 }
@@ -88,13 +88,24 @@ impl Engine {
         Engine { log, runtime, settings: Arc::new(settings) }
     }
 
-    /// Returns the same engine with another model for sessions started or opened from now on. Open
-    /// sessions keep their model: see [`SessionHandle::switch_model`].
+    /// Returns the same engine with other models for the sessions that it opens from now on.
     #[must_use]
-    pub fn with_model(&self, model: ModelHandle, name: &str) -> Engine {
+    pub fn with_models(&self, model: ModelHandle, name: &str, resolver: ModelResolver) -> Engine {
         let (log, runtime) = (Arc::clone(&self.log), Arc::clone(&self.runtime));
-        let settings = Arc::new(self.settings.with_model(model, name.into()));
-        Engine { log, runtime, settings }
+        let mut settings = self.settings.with_model(model, name.into());
+        settings.model_resolver = resolver;
+        Engine { log, runtime, settings: Arc::new(settings) }
+    }
+
+    /// Returns true if sessions that choose no model have one.
+    pub fn has_model(&self) -> bool {
+        self.settings.model.is_some()
+    }
+
+    /// Watches a session that another process may run: the facts after `cursor`, then those that
+    /// appear in the log. It does not open the session.
+    pub fn watch_log(&self, session: SessionId, cursor: EventCursor) -> SessionWatcher {
+        SessionWatcher::of_log(Arc::clone(&self.log), session, cursor)
     }
 
     /// Returns the same engine with another policy for sessions that no user watches.
@@ -105,22 +116,35 @@ impl Engine {
         Engine { log, runtime, settings }
     }
 
+    /// Returns the last position of the log of a session; 0 if it has no facts.
+    pub async fn last_position(&self, session: SessionId) -> Result<LogSeq, Fault> {
+        let last = LogPosition::unchecked(LogSeq::MAX);
+        let position = self.log.resume_position(session, last).await.map_err(storage_fault)?;
+        // A damaged log does not say where it ends, so the session is read from the start.
+        Ok(if position == last { 0 } else { position.seq })
+    }
+
     pub(crate) fn workspace_path(&self) -> String {
         workspace_name(self.runtime.workspace.root())
     }
 
     /// Starts a session with the default agent. The watcher sees it from its first fact.
     pub async fn start_default_session(&self) -> Result<(SessionHandle, SessionWatcher), Fault> {
-        self.start_session(None).await
+        self.start_session(None, None).await
     }
 
-    /// Starts a session with the named agent, or with the default agent if `agent` is `None`.
+    /// Starts a session with the named agent, or with the default agent if `agent` is `None`, and
+    /// with the model that the user chose for it, if any.
     pub async fn start_session(
         &self,
         agent: Option<&str>,
+        model: Option<ModelChoice>,
     ) -> Result<(SessionHandle, SessionWatcher), Fault> {
         let agent = agent.unwrap_or(&self.settings.default_agent);
-        let base = self.driver_config(agent, SessionOrigin::User)?;
+        if let Some(ModelChoice { model, effort, .. }) = &model {
+            (self.settings.model_resolver)(model, effort.as_deref())?;
+        }
+        let base = self.driver_config(agent, SessionOrigin::User, model.as_ref())?;
         let opening = Fact::SessionOpened {
             workspace: self.workspace_path(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -130,6 +154,7 @@ impl Engine {
         let session = SessionId(new_stamp().id);
         let claim = self.log.claim(session).await.map_err(storage_fault)?;
         let session = Session::new(opening, base.settings.session_config(&base.runtime));
+        let session = session.with_model_choice(model);
         Ok(driver::start_driver(base, claim, session))
     }
 
@@ -170,7 +195,7 @@ impl Engine {
             if let Some((earlier, spent)) =
                 load_turn_spend(&*self.log, &log).await.map_err(storage_fault)?
             {
-                base.lineage.budget.resume(earlier, spent);
+                base.lineage.budget.resume(state.turn_limits(), earlier, spent);
             }
             let paused_turn = match unfinished_turn {
                 UnfinishedTurn::Resume => None,
@@ -191,16 +216,21 @@ impl Engine {
         &self,
         name: &str,
         started_by: SessionOrigin,
+        model: Option<&ModelChoice>,
     ) -> Result<DriverDependencies, Fault> {
         let agent = self.settings.find_agent(name)?;
         let limits = self.settings.limits;
+        let base_settings = self.settings.with_model_choice(model);
         let runtime = agent_definitions::restrict(
             &self.runtime,
             &agent,
             started_by,
             &self.settings.subagent_excluded_tools,
         );
-        let mut settings = self.settings.for_agent(&agent, limits);
+        let mut settings = base_settings.for_agent(&agent, limits);
+        if model.is_some_and(|choice| !choice.precedes_agent) {
+            settings = settings.with_model_choice(model);
+        }
         settings.system_prompt = settings.system_prompt.with_mode(runtime.policy.mode());
         Ok(DriverDependencies {
             log: Arc::clone(&self.log),
@@ -209,7 +239,7 @@ impl Engine {
             lineage: Lineage::root(TurnBudget::new(limits)),
             agent_base: (started_by == SessionOrigin::User).then(|| AgentBase {
                 runtime: Arc::clone(&self.runtime),
-                settings: Arc::clone(&self.settings),
+                settings: Arc::new(base_settings),
             }),
         })
     }
@@ -222,13 +252,15 @@ impl Engine {
     ) -> Result<(DriverDependencies, Session), Fault> {
         let opened = Transcript::from_log(page.get(..1).unwrap_or_default());
         let started_by = opened.parent.map_or(SessionOrigin::User, |_| SessionOrigin::Call);
-        let base = self.driver_config(&opened.agent, started_by)?;
+        let base = self.driver_config(&opened.agent, started_by, None)?;
         let config = base.settings.session_config(&base.runtime);
         let mut state = self.replay_session(session, page, config).await.map_err(storage_fault)?;
-        if state.transcript().agent == opened.agent {
+        let transcript = state.transcript();
+        if transcript.agent == opened.agent && transcript.model_choice.is_none() {
             return Ok((base, state));
         }
-        let base = self.driver_config(&state.transcript().agent, started_by)?;
+        let model = transcript.model_choice.as_ref();
+        let base = self.driver_config(&transcript.agent, started_by, model)?;
         state.set_config(base.settings.session_config(&base.runtime));
         Ok((base, state))
     }

@@ -28,12 +28,14 @@ pub mod telemetry;
 mod turn_budget;
 
 pub use agent_definitions::AgentDefinition;
-pub use attendance::{AttendanceGuard, UnattendedPolicy};
+pub use attendance::{AttendanceGuard, OpenQuestions, UnattendedPolicy};
+pub use clock_and_ids::new_op_id;
+pub use driver::op_ledger::OpSender;
 pub use driver::session_handle::{SessionActivity, SessionHandle};
 pub use engine::Engine;
 pub use model_handle::{ModelHandle, NamedModel};
 pub use session_archive::ExportImportReport;
 pub use session_watcher::{SessionWatcher, WatchedEvent};
-pub use settings::{EngineSettings, SaveApprovals};
+pub use settings::{EngineSettings, ModelResolver, SaveApprovals};
 pub use stored_sessions::ForkPoint;
 pub use system_prompt::SystemPromptValues;

@@ -4,6 +4,7 @@
 use crate::lineage::MAX_SUBAGENT_DEPTH;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use windlass_protocol::{
@@ -13,6 +14,9 @@ use windlass_storage::{Log, PageLimit, StorageError};
 
 /// Maximum size of a page of facts that a watcher holds.
 const WATCHER_PAGE: PageLimit = PageLimit { facts: 64, bytes: 1 << 20 };
+
+/// Interval at which the log of a session in another process is read.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Number of facts from which on no further page is added to those that a watcher holds.
 const MAX_BACKLOG_FACTS: usize = 256;
@@ -54,6 +58,8 @@ pub struct SessionWatcher {
     /// Returned when the watcher has caught up.
     partial_step: Option<LiveEventRecord>,
     closed: bool,
+    /// Another process runs the session: its facts are read from the log as they appear.
+    polls_log: bool,
 }
 
 /// An item of the stream of a [`SessionWatcher`].
@@ -106,6 +112,18 @@ impl SessionWatcher {
         watcher
     }
 
+    /// Creates a watcher of a session that another process may run: it gets facts only, and gets
+    /// them late. It never ends by itself.
+    pub(crate) fn of_log(
+        log: Arc<dyn Log>,
+        session: SessionId,
+        cursor: EventCursor,
+    ) -> SessionWatcher {
+        let (subscriptions, _) = mpsc::channel(1);
+        let watcher = SessionWatcher::unsubscribed(log, session, cursor, subscriptions);
+        SessionWatcher { closed: true, polls_log: true, ..watcher }
+    }
+
     fn unsubscribed(
         log: Arc<dyn Log>,
         session: SessionId,
@@ -127,7 +145,13 @@ impl SessionWatcher {
             is_behind: true,
             partial_step: None,
             closed: false,
+            polls_log: false,
         }
+    }
+
+    /// Returns the session.
+    pub fn session(&self) -> SessionId {
+        self.session
     }
 
     /// Returns the cursor after the last returned event.
@@ -181,7 +205,15 @@ impl SessionWatcher {
             if let Some(record) = self.partial_step.take() {
                 return Ok(Some(WatchedEvent::Event(Arc::new(Event::Live(record)))));
             }
-            let Some(events) = &mut self.events else { return Ok(None) };
+            let Some(events) = &mut self.events else {
+                if !self.polls_log {
+                    return Ok(None);
+                }
+                tokio::time::sleep(POLL_INTERVAL).await;
+                self.is_behind = true;
+                self.unread_subagents.extend(self.ended_subagents.keys());
+                continue;
+            };
             match events.recv().await {
                 Ok(event) => match &*event {
                     Event::Live(_) => return Ok(Some(WatchedEvent::Event(event))),

@@ -8,7 +8,7 @@ use crate::session::{CallDescriber, LoopDetectionRules, SessionConfig, SessionMo
 use crate::system_prompt::{RenderedSystemPrompt, SystemPromptValues};
 use std::sync::Arc;
 use windlass_protocol::event::DEFAULT_AGENT;
-use windlass_protocol::{Fault, HookPoint, ModelOptions, ProjectApproval};
+use windlass_protocol::{Fault, HookPoint, ModelChoice, ModelOptions, ProjectApproval};
 use windlass_toolkit::{
     AgentSummary, PathInstructions, SkillDefinition, StepContext, ToolRuntime, UserPresence,
 };
@@ -22,8 +22,10 @@ pub struct EngineSettings {
     pub model_name: Arc<str>,
     /// Models that take over for the rest of a turn if the ones before them fail.
     pub fallback_models: Vec<NamedModel>,
-    /// Models that a prompt can name for its turn.
+    /// Models that prompts have named for their turns.
     pub(crate) prompt_models: Vec<NamedModel>,
+    /// Finds the models that a user or a prompt names.
+    pub model_resolver: ModelResolver,
     /// Model for titles, summaries and judgements; `model` if there is none, or if it fails.
     pub small_model: Option<NamedModel>,
     /// System prompt of new sessions.
@@ -61,6 +63,10 @@ pub struct EngineSettings {
     pub generate_titles: bool,
 }
 
+/// Callback that returns a model by its name, `provider/model`, with a reasoning effort or variant.
+pub type ModelResolver =
+    Arc<dyn Fn(&str, Option<&str>) -> Result<ModelHandle, Fault> + Send + Sync>;
+
 /// Callback that saves an `ProjectApproval` for the project.
 pub type SaveApprovals = Arc<dyn Fn(&[ProjectApproval]) + Send + Sync>;
 
@@ -74,6 +80,9 @@ impl EngineSettings {
             model_name: model_name.into(),
             fallback_models: Vec::new(),
             prompt_models: Vec::new(),
+            model_resolver: Arc::new(|name: &str, _: Option<&str>| {
+                Err(Fault::Config { message: format!("the model {name} is not available") })
+            }),
             small_model: None,
             system_prompt: system_prompt.render(),
             limits: TurnLimits::default(),
@@ -126,6 +135,55 @@ impl EngineSettings {
         }
         (settings.model, settings.model_name) = (Some(model), name);
         settings
+    }
+
+    /// Returns the settings with the model that the user chose for the session. If it is not
+    /// available, the session has no model, and its next request says why: another provider must
+    /// not get the conversation unasked.
+    pub(crate) fn with_model_choice(&self, choice: Option<&ModelChoice>) -> EngineSettings {
+        let Some(ModelChoice { model, effort, .. }) = choice else { return self.clone() };
+        let name: Arc<str> = model.as_str().into();
+        match (self.model_resolver)(model, effort.as_deref()) {
+            Ok(handle) => self.with_model(handle, name),
+            Err(_) => EngineSettings {
+                model: None,
+                model_name: name,
+                fallback_models: Vec::new(),
+                ..self.clone()
+            },
+        }
+    }
+
+    /// Returns the settings with the models that another resolver finds under the same names. One
+    /// that it does not find stays as it is.
+    pub(crate) fn with_resolver(
+        &self,
+        resolver: &ModelResolver,
+        choice: Option<&ModelChoice>,
+    ) -> EngineSettings {
+        let effort = choice.filter(|choice| *choice.model == *self.model_name);
+        let effort = effort.and_then(|choice| choice.effort.as_deref());
+        let again = |(handle, name): &NamedModel| {
+            (resolver(name, None).unwrap_or_else(|_| handle.clone()), Arc::clone(name))
+        };
+        EngineSettings {
+            model: resolver(&self.model_name, effort).ok().or_else(|| self.model.clone()),
+            prompt_models: self.prompt_models.iter().map(again).collect(),
+            model_resolver: Arc::clone(resolver),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the reason why there is no model.
+    pub(crate) fn missing_model_fault(&self) -> Fault {
+        match &*self.model_name {
+            "" => Fault::Config { message: "no model is set".to_owned() },
+            name => match (self.model_resolver)(name, None) {
+                Err(fault) => fault,
+                // It became available after the session was opened.
+                Ok(_) => Fault::Config { message: format!("choose the model {name} again") },
+            },
+        }
     }
 
     /// Returns the settings with a further model that a prompt can name.

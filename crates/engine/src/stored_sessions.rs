@@ -4,8 +4,8 @@ use crate::clock_and_ids::new_stamp;
 use crate::engine::{Engine, config_fault, storage_fault};
 use windlass_protocol::display_text::truncate_chars;
 use windlass_protocol::{
-    BlobRef, CallOutcome, Fact, FactRecord, Fault, LogSeq, SessionId, SessionSearchHit,
-    SessionSummary, Transcript, UnixMillis,
+    BlobRef, CallOutcome, Fact, FactRecord, Fault, LogSeq, ModelChoice, SessionId,
+    SessionSearchHit, SessionSummary, Transcript, UnixMillis,
 };
 use windlass_storage::{StorageError, read_all};
 
@@ -158,13 +158,13 @@ pub(crate) fn find_turn_end(records: &[FactRecord], point: ForkPoint) -> Option<
 }
 
 /// Turns the start of a log, up to `through`, into the log of an independent session with a
-/// `SessionForked` fact. It keeps the title.
+/// `SessionForked` fact. It keeps the title, and the model that the user chose.
 pub(crate) fn fork_records(
     mut records: Vec<FactRecord>,
     through: LogSeq,
     at: UnixMillis,
 ) -> Vec<FactRecord> {
-    let title = Transcript::from_log(&records).title;
+    let whole = Transcript::from_log(&records);
     records.retain(|record| record.seq <= through);
     let mut source = None;
     if let Some(FactRecord { session, fact: Fact::SessionOpened { parent, .. }, .. }) =
@@ -173,11 +173,16 @@ pub(crate) fn fork_records(
         source = Some(*session);
         *parent = None;
     }
-    let copied_title = Transcript::from_log(&records).title;
+    let copied = Transcript::from_log(&records);
     let Some(session) = source else { return records };
     let mut facts = vec![Fact::SessionForked { source_session: session, through }];
-    if title != copied_title {
-        facts.push(Fact::SessionRenamed { title });
+    if whole.title != copied.title {
+        facts.push(Fact::SessionRenamed { title: whole.title });
+    }
+    if whole.model_choice != copied.model_choice
+        && let Some(ModelChoice { model, effort, .. }) = whole.model_choice
+    {
+        facts.push(Fact::ModelChanged { model, effort });
     }
     let added =
         (through + 1..).zip(facts).map(|(seq, fact)| FactRecord::new(session, seq, at, fact));

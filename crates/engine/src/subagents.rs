@@ -2,7 +2,7 @@
 //! ones. When the session ends, its subagents end too.
 
 use crate::agent_definitions::AgentDefinition;
-use crate::driver::op_ledger::QueuedOp;
+use crate::driver::op_ledger::{OpSender, QueuedOp};
 use crate::shared_mutex::SharedMutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_protocol::mutex_lock::lock;
-use windlass_protocol::{CallId, ClientInfo, Fact, OpRequest, OpResult, PermissionMode, SessionId};
+use windlass_protocol::{CallId, Fact, OpRequest, OpResult, PermissionMode, SessionId};
 use windlass_storage::Log;
 use windlass_toolkit::{CallFailure, SubagentReport, SubagentRequest};
 
@@ -92,9 +92,9 @@ impl Subagents {
         self.tasks.spawn(task);
     }
 
-    /// Returns true if no subagent runs.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.running.is_empty()
+    /// Returns the number of subagents that run.
+    pub(crate) fn count(&self) -> usize {
+        self.running.len()
     }
 
     /// Forwards an answer of the user to all subagents, since it may be for a call of one of them;
@@ -102,13 +102,13 @@ impl Subagents {
     pub(crate) fn forward(
         &self,
         request: &OpRequest,
-        client: Option<&ClientInfo>,
+        sender: Option<&OpSender>,
     ) -> Vec<oneshot::Receiver<OpResult>> {
         let send = |subagent: &SubagentHandle| {
             let (reply, receiver) = oneshot::channel();
-            let (request, client) = (request.clone(), client.cloned());
+            let (request, sender) = (request.clone(), sender.cloned());
             // A subagent that no longer receives has no open question, and drops `reply`.
-            let _ = subagent.ops.try_send(QueuedOp { request, client, reply: Some(reply) });
+            let _ = subagent.ops.try_send(QueuedOp { request, sender, reply: Some(reply) });
             receiver
         };
         self.running.values().map(send).collect()
@@ -128,6 +128,15 @@ impl Subagents {
 
     pub(crate) fn cancel_all(&self) {
         self.running.values().for_each(|subagent| subagent.cancel.cancel());
+    }
+
+    /// Waits until a subagent has ended, and removes it. Returns `None` if none runs.
+    pub(crate) async fn next_end(&mut self) -> Option<()> {
+        let result = self.tasks.join_next().await?;
+        if let Ok(session) = result {
+            self.running.remove(&session);
+        }
+        Some(())
     }
 
     /// Removes the subagents that have ended.

@@ -8,7 +8,7 @@
 use crate::clock_and_ids::{duration_millis, steady_now};
 use crate::session::TurnLimits;
 use crate::shared_mutex::SharedMutex;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use windlass_protocol::mutex_lock::lock;
@@ -38,16 +38,16 @@ impl Spend {
 
 /// The `TurnLimits` of a turn, and the `Spend` of the turn and its subagents.
 pub(crate) struct TurnBudget {
-    limits: TurnLimits,
     state: SharedMutex<BudgetState>,
-    /// Serializes requests if `tokens` or `cost` is limited: the usage of one must be known before
-    /// the next starts.
-    request_gate: Option<Arc<Semaphore>>,
+    /// Serializes requests while `tokens` or `cost` is limited: the usage of one must be known
+    /// before the next starts.
+    request_gate: Arc<Semaphore>,
     subagent_slots: Arc<Semaphore>,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct BudgetState {
+    limits: TurnLimits,
     /// `None` before the first turn.
     turn_started: Option<Instant>,
     /// Time that earlier processes worked on the turn.
@@ -68,32 +68,33 @@ pub(crate) type RequestPermit = Option<OwnedSemaphorePermit>;
 
 impl TurnBudget {
     pub(crate) fn new(limits: TurnLimits) -> TurnBudget {
-        let is_metered = limits.tokens.is_some() || limits.cost.is_some();
+        let (earlier, spent) = Default::default();
+        let state = BudgetState { limits, turn_started: None, earlier, spent };
         TurnBudget {
-            limits,
-            state: SharedMutex::default(),
-            request_gate: is_metered.then(|| Arc::new(Semaphore::new(1))),
+            state: Arc::new(Mutex::new(state)),
+            request_gate: Arc::new(Semaphore::new(1)),
             subagent_slots: Arc::new(Semaphore::new(MAX_CONCURRENT_SUBAGENTS)),
         }
     }
 
     /// Clears the spend at the start of a turn.
-    pub(crate) fn reset(&self) {
-        self.resume(Duration::ZERO, Spend::default());
+    pub(crate) fn reset(&self, limits: TurnLimits) {
+        self.resume(limits, Duration::ZERO, Spend::default());
     }
 
     /// Restores the spend of a turn that a previous process started: see `load_turn_spend`.
-    pub(crate) fn resume(&self, earlier: Duration, spent: Spend) {
+    pub(crate) fn resume(&self, limits: TurnLimits, earlier: Duration, spent: Spend) {
         let turn_started = Some(steady_now());
-        *lock(&self.state) = BudgetState { turn_started, earlier, spent };
+        *lock(&self.state) = BudgetState { limits, turn_started, earlier, spent };
     }
 
     /// Waits until a request may start; the error names the limit that was reached.
     pub(crate) async fn acquire_request(&self) -> Result<RequestPermit, String> {
-        let permit = match &self.request_gate {
+        let limits = lock(&self.state).limits;
+        let permit = match limits.tokens.is_some() || limits.cost.is_some() {
             // `acquire_owned` cannot fail: the semaphore is never closed.
-            Some(gate) => Arc::clone(gate).acquire_owned().await.ok(),
-            None => None,
+            true => Arc::clone(&self.request_gate).acquire_owned().await.ok(),
+            false => None,
         };
         let mut state = lock(&self.state);
         match self.limit_reached(&state) {
@@ -107,7 +108,7 @@ impl TurnBudget {
 
     fn limit_reached(&self, state: &BudgetState) -> Option<String> {
         let spent = &state.spent;
-        let TurnLimits { steps, tokens, cost, time_ms, .. } = self.limits;
+        let TurnLimits { steps, tokens, cost, time_ms, .. } = state.limits;
         let scope = "per turn (including subagents)";
         if spent.steps >= steps {
             return Some(format!("the limit of {steps} requests {scope}"));
@@ -132,7 +133,7 @@ impl TurnBudget {
     pub(crate) fn remaining(&self) -> TurnLimits {
         let state = *lock(&self.state);
         let (spent, elapsed) = (state.spent, state.elapsed_ms());
-        let limits = self.limits;
+        let limits = state.limits;
         TurnLimits {
             steps: limits.steps.saturating_sub(spent.steps),
             tokens: limits.tokens.map(|max| max.saturating_sub(spent.tokens)),

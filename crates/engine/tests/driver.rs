@@ -321,7 +321,10 @@ fn kind(fault: &Fault) -> String {
         Fault::HostNotFound { .. } => "host not found".into(),
         Fault::ModelRefused { .. } => "refused".into(),
         Fault::Provider { status, .. } => format!("provider {status:?}"),
-        Fault::Storage { .. } | Fault::Config { .. } | Fault::Internal { .. } => "ours".into(),
+        Fault::Storage { .. }
+        | Fault::SessionBusy { .. }
+        | Fault::Config { .. }
+        | Fault::Internal { .. } => "ours".into(),
     }
 }
 

@@ -165,7 +165,10 @@ async fn a_choice_of_the_user_drops_the_fallbacks() {
     let env = TestEnv::with_fallback(&["status 402 {}"], &["say Two."]).await;
     let (handle, mut watcher) = env.engine.start_default_session().await.unwrap();
     let other = support::model_handle(&env.main.url(), WireFormat::Anthropic);
-    assert!(handle.switch_model(other, "p/chosen").await);
+    assert!(
+        handle.replace_models(Arc::new(move |_: &str, _: Option<&str>| Ok(other.clone()))).await
+    );
+    handle.send(SessionOp::SetModel { model: "p/chosen".into(), effort: None }).await;
     let end = run_turn(&handle, &mut watcher, "go").await;
     assert!(matches!(end, TurnEndReason::Failed { .. }), "{end:?}");
     assert!(env.other.requests().is_empty());

@@ -16,15 +16,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use uuid::Uuid;
-use windlass_engine::{Engine, EngineSettings, SessionHandle, SessionWatcher, UnattendedPolicy};
+use windlass_engine::{
+    Engine, EngineSettings, OpSender, SessionHandle, SessionWatcher, UnattendedPolicy,
+};
 use windlass_llm::wire_format::WireFormat;
 use windlass_protocol::{
-    CallId, ClientInfo, ClientKind, Event, Fact, FactRecord, OpError, OpId, OpRequest,
-    PermissionAnswer, SessionOp, ToolAccess, ToolOutput,
+    AccessRight, ApprovalScope, CallId, ClientInfo, ClientKind, Event, Fact, FactRecord, OpError,
+    OpId, OpRequest, PermissionAnswer, PermissionMode, SessionOp, ToolAccess, ToolOutput,
 };
 use windlass_storage::{Log, read_all};
 use windlass_testkit::{ModelScript, ScriptedModel, log_grammar};
 use windlass_toolkit::{CallContext, CallFailure, StepContext, Tool, ToolDefinition};
+
+/// Argument of a call that leaves the sandbox.
+const LEAVES_SANDBOX: u32 = 9;
 
 /// A tool that requires permission by the rules of the test.
 struct TestTool;
@@ -46,8 +51,12 @@ impl Tool for TestTool {
         ToolDefinition::for_input::<TestToolInput>("A test tool.")
     }
 
-    fn access(&self, _input: &TestToolInput) -> Vec<ToolAccess> {
-        vec![ToolAccess::UseTool { tool: "test_tool".into() }]
+    fn access(&self, input: &TestToolInput) -> Vec<ToolAccess> {
+        let mut accesses = vec![ToolAccess::UseTool { tool: "test_tool".into() }];
+        if input.number == LEAVES_SANDBOX {
+            accesses.push(ToolAccess::LeaveSandbox { command: "make".into() });
+        }
+        accesses
     }
 
     async fn run(
@@ -88,8 +97,8 @@ impl TestEnv {
     }
 }
 
-fn client(name: &str) -> Option<ClientInfo> {
-    Some(ClientInfo { name: name.to_owned(), kind: ClientKind::Program })
+fn client(name: &str) -> Option<OpSender> {
+    Some(OpSender::local(ClientInfo { name: name.to_owned(), kind: ClientKind::Program }))
 }
 
 fn request(id: u128, op: SessionOp) -> OpRequest {
@@ -280,5 +289,66 @@ async fn by_default_a_question_waits_for_a_user() {
         SessionOp::AnswerPermission { call, answer: PermissionAnswer::Once, asked: Some(asked) };
     handle.submit(request(7, op), client("anna")).await.unwrap();
     assert_eq!(settled_text(&mut watcher).await, "1");
+    handle.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn only_a_client_with_all_rights_lets_a_call_leave_the_sandbox() {
+    let call = format!("call test_tool {{\"number\": {LEAVES_SANDBOX}}}");
+    let replies = [call.as_str(), call.as_str(), "call test_tool {\"number\": 1}", "say Done."];
+    let env = TestEnv::with_replies(&replies).await;
+    let (handle, mut watcher) = env.engine.start_default_session().await.unwrap();
+    assert!(handle.send(SessionOp::prompt("go")).await);
+    let with_right = |right| client("anna").map(|sender| OpSender { right, ..sender });
+    let answers = [
+        PermissionAnswer::Once,
+        PermissionAnswer::Session,
+        PermissionAnswer::Kind { scope: ApprovalScope::Project },
+    ];
+    let (first, asked) = wait_for_question(&mut watcher).await;
+    let needs = AccessRight::Admin;
+    for (id, answer) in (100..).step_by(2).zip(answers) {
+        for (id, asked) in [(id, Some(asked)), (id + 1, None)] {
+            let op = SessionOp::AnswerPermission { call: first, answer: answer.clone(), asked };
+            let reply = handle.submit(request(id, op), with_right(AccessRight::Write)).await;
+            assert_eq!(reply, Err(OpError::Forbidden { needs }));
+        }
+    }
+    // Everybody may deny it, and approve what stays inside.
+    let answer = |call, answer| SessionOp::AnswerPermission { call, answer, asked: None };
+    let no = PermissionAnswer::No { reason: Some("Stay inside.".to_owned()) };
+    handle.submit(request(200, answer(first, no)), with_right(AccessRight::Write)).await.unwrap();
+    let (second, _) = wait_for_question(&mut watcher).await;
+    let yes = || PermissionAnswer::Once;
+    handle.submit(request(201, answer(second, yes())), client("anna")).await.unwrap();
+    assert_eq!(settled_text(&mut watcher).await, LEAVES_SANDBOX.to_string());
+    let (third, _) = wait_for_question(&mut watcher).await;
+    handle
+        .submit(request(202, answer(third, yes())), with_right(AccessRight::Write))
+        .await
+        .unwrap();
+    wait_for_turn_end(&mut watcher).await;
+    handle.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn only_a_client_with_all_rights_raises_the_mode_above_that_of_the_config() {
+    let env = TestEnv::with_replies(&["say Hello."]).await;
+    let (handle, mut watcher) = env.engine.start_default_session().await.unwrap();
+    assert!(handle.send(SessionOp::prompt("go")).await);
+    wait_for_turn_end(&mut watcher).await;
+    let with_right = |right| client("anna").map(|sender| OpSender { right, ..sender });
+    let mut id = 300;
+    let mut set = async |mode, right| {
+        id += 1;
+        handle.submit(request(id, SessionOp::SetMode { mode }), with_right(right)).await
+    };
+    let forbidden = Err(OpError::Forbidden { needs: AccessRight::Admin });
+    for mode in [PermissionMode::Auto, PermissionMode::Full] {
+        assert_eq!(set(mode, AccessRight::Write).await, forbidden, "{mode}");
+    }
+    set(PermissionMode::Plan, AccessRight::Write).await.unwrap();
+    set(PermissionMode::Ask, AccessRight::Write).await.unwrap();
+    set(PermissionMode::Full, AccessRight::Admin).await.unwrap();
     handle.close().await.unwrap();
 }

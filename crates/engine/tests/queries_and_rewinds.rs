@@ -12,12 +12,14 @@ mod support;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
-use windlass_engine::{Engine, EngineSettings, ModelHandle, SessionHandle, SessionWatcher};
+use windlass_engine::{
+    Engine, EngineSettings, ForkPoint, ModelHandle, ModelResolver, SessionHandle, SessionWatcher,
+};
 use windlass_llm::catalog::Model as CatalogModel;
 use windlass_llm::wire_format::WireFormat;
 use windlass_protocol::{
-    Event, Fact, ParentCall, PromptDelivery, PromptHistoryRow, PromptId, QueryReply, SessionId,
-    SessionOp, SessionQuery, TurnEndReason, UnixMillis,
+    Event, Fact, FactRecord, Fault, ParentCall, PromptDelivery, PromptHistoryRow, PromptId,
+    QueryReply, SessionId, SessionOp, SessionQuery, TurnEndReason, UnixMillis,
 };
 use windlass_storage::{Log, SqliteLog, read_all};
 use windlass_testkit::{ModelScript, ScriptedModel, log_grammar};
@@ -113,13 +115,17 @@ async fn next(watcher: &mut SessionWatcher) -> Arc<Event> {
     tokio::time::timeout(Duration::from_secs(20), watcher.next()).await.unwrap().unwrap().unwrap()
 }
 
-async fn run_turn(handle: &SessionHandle, watcher: &mut SessionWatcher, text: &str) {
+async fn run_turn(
+    handle: &SessionHandle,
+    watcher: &mut SessionWatcher,
+    text: &str,
+) -> TurnEndReason {
     assert!(handle.send(SessionOp::prompt(text)).await);
     loop {
         if let Event::Fact(record) = &*next(watcher).await
-            && matches!(record.fact, Fact::TurnEnded { .. })
+            && let Fact::TurnEnded { end, .. } = &record.fact
         {
-            return;
+            return end.clone();
         }
     }
 }
@@ -200,11 +206,20 @@ async fn a_queued_prompt_can_be_withdrawn_and_a_read_one_cannot() {
 
 #[tokio::test]
 async fn a_model_change_applies_from_the_next_step_with_its_window_and_price() {
-    let env = TestEnv::new(&["say One.", "say Two."]).await;
+    let env = TestEnv::new(&["say One.", "say Two.", "say Three."]).await;
     let (handle, mut watcher) = env.engine.start_default_session().await.unwrap();
     run_turn(&handle, &mut watcher, "first").await;
     let other = model_handle(&env.model, "other", 50_000);
-    assert!(handle.switch_model(other.clone(), "q/other").await);
+    let op = SessionOp::SetModel { model: "q/other".into(), effort: Some("high".into()) };
+    assert!(refusal(&handle, op.clone()).await.contains("not available"));
+    let known = other.clone();
+    let resolver: ModelResolver =
+        Arc::new(move |name: &str, effort: Option<&str>| match (name, effort) {
+            ("q/other", Some("high")) => Ok(known.clone()),
+            _ => Err(Fault::Config { message: format!("no model {name}") }),
+        });
+    assert!(handle.replace_models(Arc::clone(&resolver)).await);
+    assert!(handle.send(op).await);
     run_turn(&handle, &mut watcher, "second").await;
     let session = handle.session;
     handle.close().await.unwrap();
@@ -229,9 +244,28 @@ async fn a_model_change_applies_from_the_next_step_with_its_window_and_price() {
         }
         other => panic!("{other:?}"),
     };
-    let (first, reserve, parts) = window(&env.engine).await;
-    assert_eq!((first, reserve), (Some(100_000), 1_000));
-    assert_eq!(window(&env.engine.with_model(other, "q/other")).await.0, Some(50_000));
+    // A process that does not have the model gives the conversation to no other one.
+    let (first, _, parts) = window(&env.engine).await;
+    assert_eq!(first, None);
+    let (handle, mut watcher) = env.engine.open(session).await.unwrap();
+    let end = run_turn(&handle, &mut watcher, "elsewhere").await;
+    let TurnEndReason::Failed { fault } = end else { panic!("{end:?}") };
+    assert!(fault.to_string().contains("q/other is not available"), "{fault}");
+    assert_eq!(env.model.requests().len(), 2);
+    handle.close().await.unwrap();
+    // The session keeps its model when it is opened by another process that has it.
+    let engine = env.engine.with_models(model_handle(&env.model, "m", 100_000), "p/m", resolver);
+    assert_eq!(window(&engine).await.0, Some(50_000));
+    let (handle, mut watcher) = engine.open(session).await.unwrap();
+    assert_eq!(handle.activity().borrow().model.as_ref().unwrap().model, "q/other");
+    // So does a fork of a turn from before the model was chosen.
+    let fork = engine.fork(session, ForkPoint::Turn(1)).await.unwrap();
+    let facts = read_all(&*env.log, fork, 0).await.unwrap();
+    let is_choice = |record: &&FactRecord| matches!(record.fact, Fact::ModelChanged { .. });
+    assert_eq!(facts.iter().filter(is_choice).count(), 1);
+    run_turn(&handle, &mut watcher, "third").await;
+    assert_eq!(env.model.requests()[2]["model"], "other");
+    handle.close().await.unwrap();
     let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
     assert!(names.starts_with(&["system prompt"]) && names.contains(&"prompts"), "{names:?}");
     assert!(names.contains(&"answers") && parts.iter().all(|part| part.tokens > 0), "{parts:?}");

@@ -13,6 +13,10 @@ pub enum ProjectError {
     /// A file that Windlass wrote cannot be parsed.
     #[error("{path} is invalid: {reason}; fix or remove it", path = path.display())]
     Corrupt { path: PathBuf, reason: String },
+    /// A program listens at the socket of the server, and is not one.
+    #[error("another program listens at {path}. Choose another path with --socket",
+            path = path.display())]
+    SocketInUse { path: PathBuf },
     /// The file of API keys, trusted folders or approvals is not private enough.
     #[error("cannot use {path}: {reason}. It must be a regular file that only you can access; \
              {remedy} it", path = path.display())]

@@ -25,6 +25,7 @@ mod mcp_server_pins;
 mod opencode_permission_rules;
 mod plugins;
 mod private_files;
+mod server_files;
 mod server_logs;
 mod skills;
 mod trust;
@@ -62,6 +63,9 @@ pub use plugins::{
     NpmPackageSpec, PluginCandidate, PluginComponents, PluginContents, PluginDiff, PluginDirs,
     PluginDownloadDir, PluginManifest, PluginManifestFormat, PluginMarketplace, PluginMarketplaces,
     PluginSource, PluginTool, github_url, is_marketplace_name,
+};
+pub use server_files::{
+    MAX_SOCKET_PATH_BYTES, RunningServer, ServedSession, ServerFiles, ServerLock, TokensLock,
 };
 pub use server_logs::ServerLogs;
 pub use skills::{SkillFile, SkillFiles, skill_copies_folder};

@@ -3,6 +3,14 @@
 use crate::ids_and_timestamps::UnixMillis;
 use std::path::Path;
 
+/// Returns the name of a model with its reasoning effort or variant, if one is set.
+pub fn model_with_effort(model: &str, effort: Option<&str>) -> String {
+    match effort {
+        Some(effort) => format!("{model} ({effort})"),
+        None => model.to_owned(),
+    }
+}
+
 /// Returns true for characters that reorder the displayed text, break its lines or are invisible.
 ///
 /// Variation selectors, which choose a form of the preceding character, are not included: emoji

@@ -64,6 +64,14 @@ pub enum Fact {
         /// Name of the new agent.
         agent: String,
     },
+    /// The user chose another model for the session.
+    ModelChanged {
+        /// The model, as `provider/model`.
+        model: String,
+        /// Reasoning effort or variant of the model; that of the config if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        effort: Option<String>,
+    },
     /// The session got a title.
     SessionRenamed {
         /// The new title.
@@ -307,7 +315,9 @@ pub enum Fact {
     SubagentStarted {
         /// Call ID from `ToolCalled`.
         call: CallId,
-        /// ID of the subagent session.
+        /// ID of the subagent session. In the JSON of a [`FactRecord`], `session` is the session that
+        /// started it. Older logs have this name here, too.
+        #[serde(rename = "subagent", alias = "session")]
         session: SessionId,
         /// Agent that works in the subagent session.
         agent: String,

@@ -1,5 +1,6 @@
 //! Constructors and properties of facts: their kind, and whether they must reach the disk at once.
 
+use crate::call_approval_and_outcome::{BlobRef, CallOutcome};
 use crate::context_change::ContextChange;
 use crate::event::{DEFAULT_AGENT, Fact};
 
@@ -15,6 +16,18 @@ impl Fact {
         Fact::ContextChanged { text: text.into(), change: ContextChange::Note }
     }
 
+    /// Returns the files outside the log that the fact names: attachments and full outputs.
+    pub fn named_blobs(&self) -> impl Iterator<Item = &BlobRef> {
+        let (attachments, full_text) = match self {
+            Fact::PromptSubmitted { attachments, .. } => (attachments.as_slice(), None),
+            Fact::CallSettled { outcome: CallOutcome::Completed { output }, .. } => {
+                (output.attachments.as_slice(), output.full_text.as_ref())
+            }
+            _ => (&[][..], None),
+        };
+        attachments.iter().map(|file| &file.blob).chain(full_text)
+    }
+
     /// Returns the name of this kind of fact, as the log stores it.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -22,6 +35,7 @@ impl Fact {
             Fact::SystemPromptSet { .. } => "system_prompt_set",
             Fact::ModeChanged { .. } => "mode_changed",
             Fact::AgentChanged { .. } => "agent_changed",
+            Fact::ModelChanged { .. } => "model_changed",
             Fact::SessionRenamed { .. } => "session_renamed",
             Fact::SideRequestEnded { .. } => "side_request_ended",
             Fact::SessionForked { .. } => "session_forked",
@@ -72,6 +86,7 @@ impl Fact {
             | Fact::SystemPromptSet { .. }
             | Fact::ModeChanged { .. }
             | Fact::AgentChanged { .. }
+            | Fact::ModelChanged { .. }
             | Fact::SessionRenamed { .. }
             | Fact::SideRequestEnded { .. }
             | Fact::SessionForked { .. }

@@ -65,6 +65,12 @@ pub enum Fault {
         /// Description of the failure.
         message: String,
     },
+    /// Another process has the session open.
+    #[error("{message}")]
+    SessionBusy {
+        /// The session, and what to do.
+        message: String,
+    },
     /// A setting is missing or wrong.
     #[error("{message}")]
     Config {
@@ -110,6 +116,7 @@ impl Fault {
             | Fault::ContextOverflow { .. }
             | Fault::ModelRefused { .. }
             | Fault::Storage { .. }
+            | Fault::SessionBusy { .. }
             | Fault::Config { .. }
             | Fault::Internal { .. } => return None,
         };

@@ -5,17 +5,24 @@
 //! `id`; events arrive at any time.
 
 use crate::call_approval_and_outcome::{Attachment, BlobRef};
-use crate::event::Event;
+use crate::client_info::ClientInfo;
+use crate::event::{Event, FactRecord};
 use crate::fault::Fault;
+pub use crate::frontend_request_types::{
+    DoctorCheckStatus, ListRow, ListedItemKind, LoginResult, MAX_LISTED_FILES, ModelChoiceScope,
+    ProviderKey, SessionExportFormat,
+};
 pub use crate::host_status::{
     HostStatus, ImageSize, ModelListItem, ProviderListItem, ServerKind, ServerStatus,
     StatusLineInput, TrustState,
 };
-use crate::ids_and_timestamps::{LogSeq, SessionId};
+use crate::ids_and_timestamps::{LogSeq, OpId, SessionId};
 use crate::op_request::OpError;
 use crate::ops_and_queries::{QueryReply, SessionOp, SessionQuery};
 use crate::prompt_settings::PromptSettings;
 use crate::report::{ReportAction, ReportKind, ReportRow};
+use crate::session_stream::OpenSessionState;
+use crate::transcript::ModelChoice;
 use crate::trust_review::{TrustDecision, TrustReview};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,6 +70,27 @@ pub enum HostMessage {
         /// All servers, as in [`HostStatus::servers`].
         servers: Vec<ServerStatus>,
     },
+    /// The connection to the server was lost, and is being made again.
+    Disconnected {
+        /// Reason of the loss.
+        reason: String,
+    },
+    /// The connection to the server is back; nothing was missed.
+    Reconnected,
+    /// Questions of the open session that were asked before it was opened here.
+    OpenQuestions {
+        /// Facts that ask them, of the session and its subagents.
+        records: Vec<FactRecord>,
+    },
+    /// The clients of the open session have changed.
+    Clients {
+        /// ID of the session.
+        session: SessionId,
+        /// All clients that watch it, with this one.
+        clients: Vec<ClientInfo>,
+        /// False if another process runs the session, which can only be watched here.
+        is_live: bool,
+    },
 }
 
 /// A request from the front end to its host.
@@ -70,30 +98,64 @@ pub enum HostMessage {
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum FrontendRequest {
     /// Returns the state of the host: [`HostResponse::Status`].
-    Status,
+    Status {
+        /// Model whose properties to report, as `provider/model`; the one of the config if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// Effort to report, one of [`HostStatus::efforts`]; the one of the config if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        effort: Option<String>,
+    },
     /// Runs a read-only query: [`HostResponse::Reply`].
     Query {
         /// The query; [`QueryReply`] has one variant for each.
         query: SessionQuery,
     },
+    /// Lists the sessions that are open in the host: [`HostResponse::OpenSessions`].
+    ListOpenSessions,
     /// Sends an operation to an open session: [`HostResponse::OpAccepted`] or
     /// [`HostResponse::OpRejected`].
     SessionOp {
         /// Session ID from `HostResponse::SessionOpened`.
         session: SessionId,
+        /// ID of the operation, which makes it safe to send again; a new one if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<OpId>,
         /// The operation itself.
+        #[serde(flatten)]
         op: SessionOp,
     },
-    /// Starts a session and closes the one that was open: [`HostResponse::SessionOpened`].
+    /// Starts a session: [`HostResponse::SessionOpened`].
     NewSession {
         /// Agent of the session; the default agent if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
+        /// Model of the session, as `provider/model`; the one of the config if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// Reasoning effort or variant of the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        effort: Option<String>,
+    },
+    /// Closes a session: [`HostResponse::Done`]. A turn under way resumes when it is opened again.
+    CloseSession {
+        /// ID of the session.
+        session: SessionId,
+    },
+    /// Hands an open session over to the server of this machine, where it goes on:
+    /// [`HostResponse::Done`].
+    DetachSession {
+        /// ID of the session.
+        session: SessionId,
     },
     /// Opens a session and resumes its unfinished work: [`HostResponse::SessionOpened`].
     OpenSession {
         /// Session ID from `SessionQuery::Sessions`.
         session: SessionId,
+        /// True to go on with a turn that was under way. Otherwise it is interrupted, for a user
+        /// who looks at the session first.
+        #[serde(default)]
+        resume: bool,
     },
     /// Starts a session with a copy of another one up to the end of a turn:
     /// [`HostResponse::SessionOpened`].
@@ -130,14 +192,22 @@ pub enum FrontendRequest {
         /// Files that are attached to it already.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
+        /// Model that will get the prompt, as `provider/model`; the one of the config if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
     },
-    /// Returns the bytes of a stored blob: [`HostResponse::Bytes`].
+    /// Returns the bytes of a blob that a session names: [`HostResponse::Bytes`].
     GetBlob {
+        /// The session, or one that started it.
+        session: SessionId,
         /// Reference from `Attachment::blob`, for example.
         blob: BlobRef,
     },
-    /// Returns the pixels of a scaled-down copy of a stored image: [`HostResponse::Thumbnail`].
+    /// Returns the pixels of a scaled-down copy of an image that a session names:
+    /// [`HostResponse::Thumbnail`].
     Thumbnail {
+        /// The session, or one that started it.
+        session: SessionId,
         /// Reference to the image, from `Attachment::blob`.
         blob: BlobRef,
         /// Maximum width in pixels.
@@ -150,7 +220,8 @@ pub enum FrontendRequest {
         /// Kind of items to list.
         list: ListedItemKind,
     },
-    /// Switches to another model: [`HostResponse::Status`].
+    /// Switches the open session, and later ones of this front end, to another model:
+    /// [`HostResponse::Status`].
     SetModel {
         /// Model, as `provider/model`.
         model: String,
@@ -168,6 +239,9 @@ pub enum FrontendRequest {
     /// session: [`HostResponse::Prompt`], or [`HostResponse::Done`] if the model must not be
     /// prompted.
     ExpandCommand {
+        /// Session that runs the shell steps; the open one of this front end if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<SessionId>,
         /// Name of the custom command, from `ListedItemKind::Commands`.
         name: String,
         /// Arguments of the command.
@@ -187,6 +261,13 @@ pub enum FrontendRequest {
         /// Path of the file. Its extension decides the format: `.html`, `.md`, `.json` or `.jsonl`;
         /// a bare `md` is a format without a name. A web page in the working folder if empty.
         file: String,
+    },
+    /// Returns a session in a format for people or other programs: [`HostResponse::Export`].
+    RenderSession {
+        /// Session ID from `SessionQuery::Sessions`.
+        session: SessionId,
+        /// The format.
+        format: SessionExportFormat,
     },
     /// Sets the title of any session: [`HostResponse::Done`].
     RenameSession {
@@ -219,6 +300,15 @@ pub enum FrontendRequest {
     SetTrust {
         /// Decision of the user.
         decision: TrustDecision,
+        /// [`TrustReview::digest`] of the review that the user saw. If the folder has changed
+        /// since, the decision is refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seen: Option<String>,
+    },
+    /// Saves the model of new sessions in the user's config: [`HostResponse::Done`].
+    SetDefaultModel {
+        /// Model, as `provider/model`.
+        model: String,
     },
     /// Searches this machine for usable providers and models: [`HostResponse::Providers`].
     DiscoverProviders,
@@ -252,97 +342,16 @@ pub enum FrontendRequest {
     },
 }
 
-/// An API key on its way to the key store. Its `Debug` output hides it, so it cannot be printed by
-/// mistake.
-#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct ProviderKey(pub String);
-
-impl std::fmt::Debug for ProviderKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Key(…)")
+impl FrontendRequest {
+    /// Returns a request for the state of the host with the model of the config.
+    pub fn status() -> FrontendRequest {
+        FrontendRequest::Status { model: None, effort: None }
     }
-}
 
-/// Duration of the choice in [`FrontendRequest::SetModel`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ModelChoiceScope {
-    /// Valid until the front end closes.
-    Session,
-    /// Saved in the user's config.
-    Config,
-}
-
-/// Result of [`FrontendRequest::Login`] and [`FrontendRequest::AddProvider`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "login", rename_all = "snake_case")]
-pub enum LoginResult {
-    /// The provider accepts the key, and it is saved.
-    Saved,
-    /// The key is saved, but could not be checked.
-    SavedUnchecked {
-        /// Reason why the provider could not be asked.
-        reason: String,
-    },
-    /// The provider rejects the key; nothing is saved.
-    Rejected {
-        /// Answer of the provider.
-        reason: String,
-    },
-}
-
-/// Maximum number of files that [`ListedItemKind::Files`] returns.
-pub const MAX_LISTED_FILES: usize = 100_000;
-
-/// Kind of items that [`FrontendRequest::List`] returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ListedItemKind {
-    /// Files of the project that are not ignored, at most [`MAX_LISTED_FILES`]; [`ListRow::name`]
-    /// is the path.
-    Files,
-    /// Models that are usable with the available API keys: favorites, then the most recently used.
-    /// The response is [`HostResponse::Models`].
-    Models,
-    /// Agents that the user can choose.
-    Agents,
-    /// Agents that the model can start, which the user mentions as `@NAME`.
-    Subagents,
-    /// Skills that the model can load.
-    Skills,
-    /// Hooks in effect.
-    Hooks,
-    /// Settings in effect, each with its value and origin.
-    Config,
-    /// Custom commands of the user, the project and the plugins.
-    Commands,
-}
-
-/// An item to choose from (`List`), or a result of a check (`Doctor`).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ListRow {
-    /// Name of the item.
-    pub name: String,
-    /// One-line description.
-    #[serde(default)]
-    pub note: String,
-    /// Status of the item.
-    #[serde(default)]
-    pub status: DoctorCheckStatus,
-}
-
-/// Result of a check by [`FrontendRequest::Doctor`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DoctorCheckStatus {
-    /// Works as expected.
-    #[default]
-    Ok,
-    /// Works with limitations.
-    Degraded,
-    /// Missing or broken.
-    Broken,
+    /// Returns a request for a session with this agent and the model of the config.
+    pub fn new_session(agent: Option<String>) -> FrontendRequest {
+        FrontendRequest::NewSession { agent, model: None, effort: None }
+    }
 }
 
 /// A response to a [`FrontendRequest`].
@@ -371,12 +380,20 @@ pub enum HostResponse {
         /// Reply to the [`SessionQuery`].
         reply: QueryReply,
     },
+    /// Response to [`FrontendRequest::ListOpenSessions`].
+    OpenSessions {
+        /// Open sessions, those that wait for the user first.
+        sessions: Vec<OpenSessionState>,
+    },
     /// A session is open, and the host sends its events after `head` from now on.
     SessionOpened {
         /// ID of the session.
         session: SessionId,
         /// Number of facts in the session's log.
         head: LogSeq,
+        /// Model that the user chose for the session, if any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<ModelChoice>,
     },
     /// Response to [`FrontendRequest::PutBlob`] and [`FrontendRequest::AttachFile`]: the content was
     /// stored.
@@ -427,6 +444,13 @@ pub enum HostResponse {
     Path {
         /// Path of the written file.
         path: String,
+    },
+    /// Response to [`FrontendRequest::RenderSession`].
+    Export {
+        /// Name for a file with this content, without an extension.
+        name: String,
+        /// The content.
+        text: String,
     },
     /// Response to [`FrontendRequest::Report`] and [`FrontendRequest::RunReportAction`].
     Report {

@@ -1,5 +1,6 @@
 //! The status of a host, and the rows that a front end shows of it.
 
+use crate::client_info::ClientInfo;
 use crate::permission_mode::PermissionMode;
 use crate::report::ReportRowState;
 use schemars::JsonSchema;
@@ -90,6 +91,12 @@ pub struct HostStatus {
     pub workspace: String,
     /// Working folder, as sessions record it.
     pub root: String,
+    /// Name of the server's machine, if the host is a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The front end that asked, as facts name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientInfo>,
     /// Branch that is checked out, if known.
     #[serde(default)]
     pub branch: Option<String>,

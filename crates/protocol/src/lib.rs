@@ -20,6 +20,7 @@ pub mod fault;
 mod file_change;
 pub mod file_history;
 pub mod frontend_messages;
+mod frontend_request_types;
 pub mod hook;
 mod host_status;
 pub mod ids_and_timestamps;
@@ -39,7 +40,9 @@ mod prompt_settings;
 pub mod query_rows;
 pub mod record_check;
 pub mod report;
+mod request_error;
 pub mod requested_access;
+pub mod session_stream;
 pub mod step;
 mod todo_item;
 pub mod todo_list;
@@ -81,15 +84,17 @@ pub use prompt_delivery::{
     command_of_prompt,
 };
 pub use prompt_settings::{
-    ALLOWED_CALLS_KEY, AllowedCalls, AllowedCallsSource, PromptCommand, PromptSettings, TurnGoal,
+    ALLOWED_CALLS_KEY, AllowedCalls, AllowedCallsSource, PromptCommand, PromptLimits,
+    PromptSettings, TurnGoal,
 };
 pub use query_rows::{ContextUsagePart, JobRow, PromptHistoryRow};
 pub use record_check::RecordCheck;
+pub use request_error::{AccessRight, RequestError};
 pub use requested_access::ToolAccess;
 pub use step::{
     Cost, FinishReason, ParentCall, SideRequestPurpose, StepPurpose, TokenUsage, TurnEndReason,
 };
 pub use todo_list::TodoItem;
-pub use transcript::Transcript;
+pub use transcript::{ModelChoice, Transcript};
 pub use trust_review::{TrustDecision, TrustReview};
 pub use user_question::{QuestionOption, UserQuestion};

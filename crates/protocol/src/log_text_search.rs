@@ -191,6 +191,7 @@ fn visible_texts(fact: &Fact) -> Vec<Cow<'_, str>> {
         | Fact::SystemPromptSet { .. }
         | Fact::ModeChanged { .. }
         | Fact::AgentChanged { .. }
+        | Fact::ModelChanged { .. }
         | Fact::SessionRenamed { .. }
         | Fact::SideRequestEnded { .. }
         | Fact::SessionForked { .. }

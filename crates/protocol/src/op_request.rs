@@ -3,6 +3,7 @@
 use crate::client_info::ClientInfo;
 use crate::ids_and_timestamps::{LogSeq, OpId};
 use crate::ops_and_queries::SessionOp;
+use crate::request_error::AccessRight;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -54,6 +55,11 @@ pub enum OpError {
         /// The missing thing, and what to do.
         text: String,
     },
+    /// The client lacks a right, such as to let a command leave the sandbox.
+    Forbidden {
+        /// The right that the operation needs.
+        needs: AccessRight,
+    },
     /// The session has stopped; open it again.
     Stopped,
 }
@@ -71,6 +77,11 @@ impl fmt::Display for OpError {
             OpError::TurnRunning { text } | OpError::Invalid { text } | OpError::Gone { text } => {
                 f.write_str(text)
             }
+            OpError::Forbidden { needs } => write!(
+                f,
+                "This client may not do that: it needs the right `{needs}`. Answer at the machine of \
+                 the session."
+            ),
             OpError::NoTurn => f.write_str("This turn is no longer running."),
             OpError::Stopped => {
                 f.write_str("This session is no longer open. Open it again to continue.")

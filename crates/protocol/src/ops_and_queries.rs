@@ -79,6 +79,14 @@ pub enum SessionOp {
         /// Name of the agent; the user must be able to start it.
         agent: String,
     },
+    /// Switches to another model from the next step on (`ModelChanged`).
+    SetModel {
+        /// The model, as `provider/model`.
+        model: String,
+        /// Reasoning effort or variant of the model; that of the config if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        effort: Option<String>,
+    },
     /// Stops the current turn in an orderly way; a second `Interrupt` stops it at once.
     Interrupt {
         /// Number of the turn to stop, so that a late request does not stop the next turn; the
@@ -359,6 +367,7 @@ impl SessionSummary {
             Fact::SystemPromptSet { .. }
             | Fact::ModeChanged { .. }
             | Fact::AgentChanged { .. }
+            | Fact::ModelChanged { .. }
             | Fact::OutputsPruned { .. }
             | Fact::PromptSteered { .. }
             | Fact::QuestionAsked { .. }

@@ -1,5 +1,6 @@
 //! Settings of one prompt, which apply to the turn that processes it.
 
+use crate::step::Cost;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -82,6 +83,50 @@ pub struct PromptSettings {
     /// its own model answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Limits of the turn.
+    #[serde(default, skip_serializing_if = "PromptLimits::is_none")]
+    pub limits: PromptLimits,
+    /// JSON Schema that the answer must match, for models with structured output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_schema: Option<Value>,
+}
+
+/// Limits of the turn of a prompt. They apply in addition to those of the session, and the lower
+/// limit counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PromptLimits {
+    /// Maximum number of model requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u32>,
+    /// Maximum duration in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<u64>,
+    /// Maximum number of tokens, including those of subagents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Maximum cost, including that of subagents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+}
+
+impl PromptLimits {
+    /// Returns the lower one of each limit.
+    #[must_use]
+    pub fn lower_of(self, other: PromptLimits) -> PromptLimits {
+        fn lower<T: Ord>(one: Option<T>, two: Option<T>) -> Option<T> {
+            one.into_iter().chain(two).min()
+        }
+        PromptLimits {
+            steps: lower(self.steps, other.steps),
+            time_ms: lower(self.time_ms, other.time_ms),
+            tokens: lower(self.tokens, other.tokens),
+            cost: lower(self.cost, other.cost),
+        }
+    }
+
+    fn is_none(&self) -> bool {
+        *self == PromptLimits::default()
+    }
 }
 
 /// The custom command that a prompt comes from.
@@ -94,6 +139,12 @@ pub struct PromptCommand {
 }
 
 impl PromptSettings {
+    /// Returns true if the settings limit the turn or its answer, so that it must be a turn of its
+    /// own.
+    pub fn limits_turn(&self) -> bool {
+        !self.limits.is_none() || self.answer_schema.is_some()
+    }
+
     pub(crate) fn is_default(&self) -> bool {
         *self == PromptSettings::default()
     }

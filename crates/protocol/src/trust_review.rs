@@ -21,6 +21,11 @@ pub struct TrustReview {
     pub untrusted_mode: PermissionMode,
     /// True if the folder is the home folder of the user, or contains it.
     pub is_home: bool,
+    /// Digest of everything above, which the decision names: [`FrontendRequest::SetTrust`].
+    ///
+    /// [`FrontendRequest::SetTrust`]: crate::frontend_messages::FrontendRequest::SetTrust
+    #[serde(default)]
+    pub digest: String,
 }
 
 /// The user's answer to the trust question.

@@ -165,9 +165,11 @@ impl ScrollBench {
             let UiEffect::Send(message) = effect else { continue };
             let head = self.log.len() as u64;
             let response = match message.request {
-                FrontendRequest::Status => HostResponse::Status { status: Box::new(status()) },
-                FrontendRequest::OpenSession { session } => {
-                    HostResponse::SessionOpened { session, head }
+                FrontendRequest::Status { .. } => {
+                    HostResponse::Status { status: Box::new(status()) }
+                }
+                FrontendRequest::OpenSession { session, .. } => {
+                    HostResponse::SessionOpened { session, head, model: None }
                 }
                 FrontendRequest::Query { query: SessionQuery::Events { after, limit, .. } } => {
                     let limit = limit.map_or(usize::MAX, |limit| limit as usize);

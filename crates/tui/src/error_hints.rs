@@ -47,6 +47,7 @@ pub(crate) fn next_step(fault: &Fault) -> &'static str {
             "Free some disk space or close the other windlass process, then use /sessions to \
              open the session again."
         }
+        Fault::SessionBusy { .. } => "Close the session there, then use /sessions to open it here.",
         Fault::Config { .. } => "Use /doctor to check the installation.",
         Fault::Internal { .. } => "Please report this; set WINDLASS_LOG=debug to log more.",
     }
@@ -70,6 +71,7 @@ mod tests {
             Fault::from_provider(Some(404), ""),
             Fault::from_provider(None, ""),
             Fault::Storage { message: message() },
+            Fault::SessionBusy { message: message() },
             Fault::Config { message: message() },
             Fault::Internal { message: message() },
         ];

@@ -28,6 +28,8 @@ pub enum StatusItem {
     Title,
     Branch,
     Folder,
+    /// The clients that watch the session besides this one.
+    Clients,
     /// The MCP servers in use.
     McpServers,
     /// The language servers in use.
@@ -35,7 +37,7 @@ pub enum StatusItem {
 }
 
 /// All status items with their names in the config file.
-pub const STATUS_ITEMS: [(StatusItem, &str); 13] = [
+pub const STATUS_ITEMS: [(StatusItem, &str); 14] = [
     (StatusItem::Mode, "mode"),
     (StatusItem::Model, "model"),
     (StatusItem::Context, "context"),
@@ -47,6 +49,7 @@ pub const STATUS_ITEMS: [(StatusItem, &str); 13] = [
     (StatusItem::Title, "title"),
     (StatusItem::Branch, "branch"),
     (StatusItem::Folder, "folder"),
+    (StatusItem::Clients, "clients"),
     (StatusItem::McpServers, "mcp"),
     (StatusItem::LanguageServers, "lsp"),
 ];

@@ -83,7 +83,7 @@ impl UiContext<'_> {
     /// Sends an `SessionOp` to the session on the screen, if there is one.
     pub fn send_op(&mut self, op: SessionOp) {
         if let Some(session) = self.state.session {
-            self.send_request(FrontendRequest::SessionOp { session, op });
+            self.send_request(FrontendRequest::SessionOp { session, id: None, op });
         }
     }
 

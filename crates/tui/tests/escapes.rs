@@ -151,7 +151,7 @@ impl TestScreen {
             ..HostStatus::default()
         };
         env.answer(HostResponse::Status { status: Box::new(status) });
-        env.answer(HostResponse::SessionOpened { session, head: 0 });
+        env.answer(HostResponse::SessionOpened { session, head: 0, model: None });
         let prompt = PromptId(uuid::Uuid::from_u128(1));
         env.fact(Fact::PromptSubmitted {
             prompt,

@@ -9,8 +9,9 @@ use std::ffi::OsString;
 use std::fmt::Write;
 
 /// The subcommands in the groups that `windlass --help` shows.
-const COMMAND_GROUPS: [(&str, &[&str]); 4] = [
+const COMMAND_GROUPS: [(&str, &[&str]); 5] = [
     ("Work", &["run", "init", "session", "stats"]),
+    ("Server", &["serve", "attach", "ps"]),
     ("Set up", &["auth", "models", "config", "trust", "permission", "doctor"]),
     ("Extend", &["agent", "tool", "mcp", "plugin", "import"]),
     ("Reference", &["schema", "completions", "man", "help"]),
@@ -20,7 +21,7 @@ const COMMAND_GROUPS: [(&str, &[&str]); 4] = [
 type CommandExample = (&'static str, &'static str);
 
 /// The examples below the help of a command, by its path.
-const EXAMPLES: [(&[&str], &[CommandExample]); 19] = [
+const EXAMPLES: [(&[&str], &[CommandExample]); 22] = [
     (
         &[],
         &[
@@ -40,6 +41,25 @@ const EXAMPLES: [(&[&str], &[CommandExample]); 19] = [
             ("windlass run --output json --max-cost 0.50 \"…\"", "For scripts, with a limit"),
         ],
     ),
+    (
+        &["serve"],
+        &[
+            ("windlass serve", "Keep the sessions of this folder in a server"),
+            ("windlass serve --root ~/api --root ~/page", "Work in two folders"),
+            ("windlass serve --listen 127.0.0.1:4270", "Also accept clients with a token"),
+            ("windlass serve token add phone --right read", "Create a token"),
+            ("windlass serve stop", "Stop the server"),
+        ],
+    ),
+    (
+        &["attach"],
+        &[
+            ("windlass attach", "Open the terminal UI on the server of this machine"),
+            ("windlass attach --continue", "Open the last session of this folder"),
+            ("windlass attach http://127.0.0.1:4270", "Use the token in WINDLASS_TOKEN"),
+        ],
+    ),
+    (&["ps"], &[("windlass ps --json", "List the open sessions for a script")]),
     (
         &["session"],
         &[

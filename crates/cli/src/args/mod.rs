@@ -3,14 +3,20 @@
 mod help;
 mod import;
 mod mcp;
+mod permission;
 mod plugin;
+mod server;
 mod session;
 mod tui;
 
 pub(crate) use help::{command, parse, unknown_command_message};
 pub(crate) use import::{ImportArgs, ImportProgramArg};
 pub(crate) use mcp::{McpAddArgs, McpCommand, McpServeArgs};
+pub(crate) use permission::{ApprovableAccess, PermissionCommand};
 pub(crate) use plugin::{MarketplaceCommand, PluginCommand};
+pub(crate) use server::{
+    AttachArgs, PsArgs, ServeArgs, ServeCommand, ServeTokenCommand, ServerAddressArgs,
+};
 pub(crate) use session::SessionCommand;
 pub(crate) use tui::{InitArgs, TuiArgs};
 
@@ -18,7 +24,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use windlass_project::ConfigFlags;
-use windlass_protocol::{Cost, PermissionMode};
+use windlass_protocol::{Cost, PermissionMode, PromptLimits};
 
 /// Help text that explains the exit codes of a run ([`crate::CliExit`]).
 const EXIT_CODES_HELP: &str = "Exit codes:
@@ -69,6 +75,16 @@ pub(crate) enum CliCommand {
     /// Manage sessions
     #[command(subcommand)]
     Session(SessionCommand),
+    /// Run a server whose sessions go on without a terminal; `windlass attach` connects to it
+    ///
+    /// It listens on a socket that only you can open. With `--listen`, also on a TCP address, for
+    /// clients with a token.
+    #[command(args_conflicts_with_subcommands = true)]
+    Serve(Box<ServeArgs>),
+    /// Open the terminal UI on a server: on this machine, or at a URL
+    Attach(AttachArgs),
+    /// List the sessions that are open in a server, those that wait for you first
+    Ps(PsArgs),
     /// List tools, and call them without a model
     #[command(subcommand)]
     Tool(ToolCommand),
@@ -213,10 +229,38 @@ pub(crate) struct RunArgs {
     /// denied.
     #[arg(long, short)]
     pub(crate) yes: bool,
+    /// Run in a server: the one of this machine, or at a URL or socket
+    ///
+    /// The server's config applies: its tools, sandbox and system prompt. The turn goes on there if
+    /// this command ends.
+    #[arg(
+        long,
+        value_name = "URL|PATH",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        conflicts_with_all = [
+            "command", "small_model", "tools", "no_tools", "system", "sandbox", "add_dir",
+        ]
+    )]
+    attach: Option<String>,
+    /// With --attach: file with the token, for a URL [default: the variable WINDLASS_TOKEN]
+    #[arg(long, value_name = "FILE", requires = "attach")]
+    token_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) mode_args: PermissionModeArgs,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+}
+
+impl RunArgs {
+    /// Returns the server of `--attach`, if it is given.
+    pub(crate) fn server_address(&self) -> Option<ServerAddressArgs> {
+        let attach = self.attach.clone()?;
+        let address = Some(attach).filter(|address| !address.is_empty());
+        let token_file = self.token_file.clone();
+        Some(ServerAddressArgs { address, token_file, workspace: None })
+    }
 }
 
 /// Limits that end a turn, finished or not.
@@ -237,6 +281,16 @@ pub(crate) struct LimitArgs {
 }
 
 impl LimitArgs {
+    /// Converts the flags to limits of one prompt.
+    pub(crate) fn to_prompt_limits(self) -> PromptLimits {
+        PromptLimits {
+            steps: self.max_steps,
+            time_ms: self.timeout.map(|seconds| seconds.saturating_mul(1000)),
+            tokens: self.max_tokens,
+            cost: self.max_cost,
+        }
+    }
+
     /// Converts the flags to `TurnLimits`, with defaults for missing ones.
     pub(crate) fn to_turn_limits(self) -> windlass_engine::session::TurnLimits {
         let defaults = windlass_engine::session::TurnLimits::default();
@@ -391,67 +445,6 @@ pub(crate) enum ConfigCommand {
     Show,
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum PermissionCommand {
-    /// List the rules in effect with their origin, and your saved approvals for this project
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Approve something in this project in advance, for runs without a user
-    Approve {
-        /// Access to approve
-        #[arg(value_enum)]
-        access: ApprovableAccess,
-    },
-    /// Revoke a saved approval of this project
-    Revoke {
-        /// Number of the approval in `windlass permission list`
-        #[arg(required_unless_present = "all")]
-        number: Option<usize>,
-        /// Revoke all saved approvals of this project
-        #[arg(long, conflicts_with = "number")]
-        all: bool,
-    },
-    /// Show which recorded calls other rules would decide differently, without running anything
-    Rehearse {
-        /// A config file, or a JSON object with `permission`
-        #[arg(value_name = "RULES_FILE")]
-        file: String,
-        /// Only the sessions of this project [default: all sessions]
-        #[arg(long)]
-        project: bool,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Explain whether a command would be allowed, part by part, without running it
-    Explain {
-        /// The shell command, quoted as one argument
-        command: String,
-        /// Output format
-        #[arg(long, short, value_enum, default_value_t = OutputFormat::Text)]
-        output: OutputFormat,
-        /// Project folder [default: the project of the current folder]
-        #[arg(long, value_name = "DIR")]
-        workspace: Option<std::path::PathBuf>,
-        /// Permission mode [default: the mode in the config]
-        #[arg(long, value_name = "MODE", value_parser = mode_parser())]
-        mode: Option<PermissionMode>,
-        /// Agent that would run the command [default: build]
-        #[arg(long, value_name = "NAME")]
-        agent: Option<String>,
-    },
-}
-
-/// Access that can be approved in advance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ApprovableAccess {
-    /// Downloads of commands from package registries
-    Registries,
-}
-
 /// Output format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
@@ -481,4 +474,6 @@ pub(crate) enum SchemaKind {
     Events,
     /// Schema of `windlass.jsonc`
     Config,
+    /// OpenAPI document of `windlass serve`
+    Api,
 }

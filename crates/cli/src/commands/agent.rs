@@ -7,7 +7,7 @@ use crate::terminal::output;
 use anyhow::bail;
 use serde_json::json;
 use std::sync::Arc;
-use windlass_engine::{AgentDefinition, ModelHandle, NamedModel};
+use windlass_engine::{AgentDefinition, NamedModel};
 use windlass_permission::PermissionRules;
 use windlass_project::{
     AgentConfig, AgentConfigs, AgentPromptMode, ConfigFlags, ConfigLayer, ConfigOrigin, ModelOption,
@@ -36,7 +36,7 @@ impl LoadedProject {
     pub(crate) fn build_agents(
         &self,
         configs: &AgentConfigs,
-        model: Option<&ModelHandle>,
+        answers_prompts: bool,
         chosen_agent: Option<&str>,
         variant: Option<&str>,
     ) -> anyhow::Result<Arc<[Arc<AgentDefinition>]>> {
@@ -46,9 +46,8 @@ impl LoadedProject {
         let fixed_agent = chosen_agent.filter(|_| is_flag);
         let mut agents = Vec::new();
         for config in &configs.all {
-            let own_model = model
-                .filter(|_| fixed_agent != Some(config.name.as_str()))
-                .and_then(|_| self.agent_model(config));
+            let may_have_model = answers_prompts && fixed_agent != Some(config.name.as_str());
+            let own_model = may_have_model.then(|| self.agent_model(config)).flatten();
             let fallbacks = config.origin.as_ref().filter(|_| own_model.is_some());
             let fallback_models = fallbacks.map(|origin| {
                 let names = config.fallback_models.iter();
@@ -78,7 +77,7 @@ impl LoadedProject {
         let own = config.model.as_ref().zip(config.origin.as_ref());
         let (name, origin) = own.or(default_model.filter(|_| config.variant.is_some()))?;
         let chosen = self.choose_named_model(name, origin, config.variant.as_deref());
-        match chosen.and_then(|choice| choice.into_client(None)) {
+        match chosen.and_then(|choice| choice.into_client()) {
             Ok(model) => Some((model, Arc::from(name.as_str()))),
             Err(error) => {
                 let default_name = default_model.map(|(name, _)| name.as_str());

@@ -2,9 +2,9 @@
 //! shows the same rows. It runs nothing from the project and contacts no other machine.
 
 use crate::CliExit;
-use crate::frontend_host::appearance::{supports_unicode, terminal_info};
 use crate::reports::language_servers::{self, LanguageServerInfo};
 use crate::setup::LoadedProject;
+use crate::terminal::environment::{supports_unicode, terminal_info};
 use crate::terminal::output;
 use std::path::Path;
 use std::time::Duration;

@@ -50,15 +50,14 @@ pub(crate) async fn run_init(args: InitArgs) -> anyhow::Result<CliExit> {
     let mode = Some(PermissionMode::Auto);
     let setup =
         LoadedProject::load(ConfigFlags { model: args.model, mode, ..ConfigFlags::default() })?;
-    let model = setup.choose_model(None)?.into_client(None)?;
+    let model = setup.choose_model(None)?.into_client()?;
     let engine_options = EngineOptions {
         rules: Some(init_rules()?),
         user: output::user_presence(RunOutputFormat::Text),
         ..EngineOptions::default()
     };
     let engine = setup.build_model_engine(model, engine_options).await?;
-    let options =
-        RunOptions { output: RunOutputFormat::Text, yes: false, output_schema: None, mode: None };
+    let options = RunOptions::new(RunOutputFormat::Text, false);
     let op = SessionOp::prompt(init_prompt(args.instructions.as_deref().unwrap_or_default()));
     let exit = run_turn(&engine, None, Some(op), options).await?;
     if exit == CliExit::Done && !LoadedProject::path_exists(&setup.root.join("AGENTS.md")) {

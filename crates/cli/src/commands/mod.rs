@@ -1,6 +1,7 @@
 //! Implementations of the `windlass` subcommands, one module each.
 
 pub(crate) mod agent;
+pub(crate) mod attach;
 pub(crate) mod auth;
 pub(crate) mod doctor;
 pub(crate) mod import;
@@ -14,7 +15,10 @@ pub(crate) mod permission_rehearsal;
 pub(crate) mod plugin;
 mod plugin_fetch;
 mod plugin_marketplace;
+pub(crate) mod ps;
 pub(crate) mod run;
+pub(crate) mod serve;
+mod server_connection;
 pub(crate) mod session;
 pub(crate) mod stats;
 pub(crate) mod trust;

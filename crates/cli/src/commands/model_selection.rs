@@ -4,7 +4,7 @@ use crate::redact;
 use crate::setup::LoadedProject;
 use anyhow::{Context, bail};
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::{Map, Value};
+use serde_json::Map;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,10 +27,9 @@ pub(crate) struct ResolvedModel {
 }
 
 impl ResolvedModel {
-    /// Creates a client for the model. `answer` is the JSON Schema for the answer, if there is one.
-    pub(crate) fn into_client(self, answer: Option<Value>) -> anyhow::Result<ModelHandle> {
-        let mut options = to_model_options(&self.options)?;
-        options.answer = answer.or(options.answer);
+    /// Creates a client for the model.
+    pub(crate) fn into_client(self) -> anyhow::Result<ModelHandle> {
+        let options = to_model_options(&self.options)?;
         Ok(ModelHandle {
             client: Arc::new(Client::new(self.endpoint)?),
             model: Arc::new(self.model),

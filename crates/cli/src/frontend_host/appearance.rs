@@ -1,50 +1,36 @@
 //! Appearance of the terminal UI, from the config and the capabilities of the terminal.
 
-use crate::args;
+use crate::terminal::environment::{supports_unicode, terminal_info};
 use windlass_project::{NotificationMode, SidePanelMode, StatusLineContent, TuiSettings};
 use windlass_protocol::SessionId;
 use windlass_tui::TuiOptions;
 use windlass_tui::keys::KeyMap;
 use windlass_tui::layout_settings::{LayoutSettings, SidePanelSetting, StatusLineSetting};
 use windlass_tui::terminal::{NotificationMethod, TerminalFeatures};
-use windlass_tui::theme::{TerminalEnvVars, Theme};
+use windlass_tui::theme::Theme;
 use windlass_tui::ui_context::Appearance;
 
-/// Collects the environment variables that describe the terminal.
-pub(crate) fn terminal_info(env: impl Fn(&str) -> Option<String>) -> TerminalEnvVars {
-    TerminalEnvVars {
-        no_color: env("NO_COLOR"),
-        colorterm: env("COLORTERM"),
-        term: env("TERM"),
-        colorfgbg: env("COLORFGBG"),
-        term_program: env("TERM_PROGRAM"),
-        in_tmux: env("TMUX").is_some_and(|value| !value.is_empty()),
-        in_windows_terminal: env("WT_SESSION").is_some_and(|value| !value.is_empty()),
-    }
-}
-
-/// Returns true if the locale (`LC_ALL`, `LC_CTYPE`, `LANG`) allows more than ASCII.
-pub(crate) fn supports_unicode(env: impl Fn(&str) -> Option<String>) -> bool {
-    let non_empty = |name: &&str| env(name).filter(|value| !value.is_empty());
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(non_empty);
-    // Without locale variables this is more often a container than an old terminal.
-    locale.is_none_or(|locale| {
-        let locale = locale.to_lowercase();
-        locale.contains("utf-8") || locale.contains("utf8") || locale == "c" || locale == "posix"
-    })
+/// The first state of the screen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ScreenStart {
+    /// The session to open.
+    pub(crate) session: Option<SessionId>,
+    /// The prompt to send.
+    pub(crate) prompt: Option<String>,
+    /// True for plain lines instead of a screen.
+    pub(crate) linear: bool,
 }
 
 /// Returns the [`TuiOptions`], and true if the UI should run in linear mode.
 pub(super) fn screen_options(
     settings: &TuiSettings,
-    args: &args::TuiArgs,
-    session: Option<SessionId>,
+    start: ScreenStart,
     env: impl Fn(&str) -> Option<String>,
 ) -> (TuiOptions, bool) {
     let (appearance, notes) = build_appearance(settings, &env);
     let is_dumb = env("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    let linear = args.linear || settings.linear.unwrap_or(is_dumb);
-    let prompt = args.prompt.clone();
+    let linear = start.linear || settings.linear.unwrap_or(is_dumb);
+    let ScreenStart { session, prompt, .. } = start;
     let notification = match settings.notifications {
         None | Some(NotificationMode::Auto) => None,
         Some(NotificationMode::Bell) => Some(NotificationMethod::Bell),
@@ -98,13 +84,11 @@ fn build_appearance(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
     use windlass_tui::theme::ColorDepth;
 
     fn options_for(settings: &TuiSettings, variables: &[(&str, &str)]) -> (TuiOptions, bool) {
-        let args = crate::args::CliArgs::parse_from(["windlass"]).tui;
         let find = |name: &str| variables.iter().find(|(variable, _)| *variable == name);
-        screen_options(settings, &args, None, |name| {
+        screen_options(settings, ScreenStart::default(), |name| {
             find(name).map(|(_, value)| (*value).to_owned())
         })
     }

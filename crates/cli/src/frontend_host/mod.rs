@@ -1,50 +1,40 @@
-//! The host: answers the requests of a front end and forwards the events of its session.
+//! The host of one front end: passes its requests on to the sessions of this process or of a server,
+//! and its events back.
 //!
-//! One loop owns the open session. Everything that takes time runs in background tasks, so that no
-//! request waits for another. It keeps the invariant that each request is answered exactly once.
-//! Start reading at [`FrontendHost::run`]; the answers come from [`HostState`].
+//! One loop owns the watched session. Requests are answered in background tasks, so that none waits
+//! for another, except that operations and changes of the session keep their order. It keeps the
+//! invariant that each request is answered exactly once. Start reading at [`FrontendHost::run`].
 
 pub(crate) mod appearance;
-mod attachments;
-mod config_and_engines;
 mod editor_and_clipboard;
-mod login;
-mod model_discovery;
-mod picker_lists;
-mod prompt_shell_commands;
-mod report;
-mod session_ops;
-mod session_switch;
-mod settings;
-mod status;
-mod status_line;
+mod event_forwarding;
+mod local_requests;
+mod op_queue;
+mod session_changes;
+mod terminal_ui;
 mod tmux_keys;
 
-use crate::custom_command::PreparedCommand;
-use crate::setup::{LoadedProject, ProjectContext};
-use crate::telemetry::TelemetryExport;
-use crate::terminal::output::{self, ProjectNotes};
-use crate::terminal::question_queue::{CtrlC, ShutdownSignals};
-use crate::{CliExit, args};
-use anyhow::bail;
-use config_and_engines::HostState;
-use prompt_shell_commands::CustomCommandShellRun;
-use session_switch::{
-    OpenSession, PreparedSessionChange, SessionChangeRequest, SessionChangeResult,
-};
-use std::collections::{HashMap, HashSet, VecDeque};
+pub(crate) use appearance::ScreenStart;
+pub(crate) use terminal_ui::{check_terminal, run_screen, run_tui};
+
+use event_forwarding::{next_host_item, next_session_item};
+use futures_util::stream::BoxStream;
+use local_requests::ChosenModel;
+pub(crate) use op_queue::OpQueue;
+use session_changes::{OpenedSession, SessionChange, WatchedSession};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use windlass_project::StatusLineContent;
 use windlass_protocol::frontend_messages::{
-    FrontendRequest, FrontendRequestMessage, HostMessage, HostResponse, ServerStatus,
+    FrontendRequest, FrontendRequestMessage, HostMessage, HostResponse, ListedItemKind,
 };
-use windlass_protocol::report::{ReportAction, ReportKind};
-use windlass_protocol::{ClientInfo, ClientKind, DEFAULT_AGENT, Event, Fact, Fault, SessionId};
+use windlass_protocol::session_stream::HostStreamItem;
+use windlass_protocol::{Fault, SessionId};
+use windlass_server::{Caller, FrontendService};
 
 /// Capacity of the request channel; `MESSAGE_QUEUE_LEN` is that of the message channel.
 const REQUEST_QUEUE_LEN: usize = 256;
@@ -52,159 +42,147 @@ const MESSAGE_QUEUE_LEN: usize = 1024;
 /// When a busy front end leaves this many messages in the `outbox`, the host stops reading session
 /// events.
 const MAX_OUTBOX_MESSAGES: usize = 256;
-/// Time for the session to end when the user quits the UI.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs the terminal UI (`windlass` without a command) until the user quits.
-pub(crate) async fn run_tui(args: args::TuiArgs) -> anyhow::Result<CliExit> {
-    if !output::is_terminal() {
-        bail!(
-            "`windlass` needs a terminal, but standard input or output is not one. Use `windlass \
-             run \"…\"` instead; `windlass --help` lists all commands"
-        );
-    }
-    let (notes, mut note_receiver) = mpsc::unbounded_channel();
-    let send_note = move |text| {
-        // After the host has stopped, notes have no receiver.
-        let _ = notes.send(text);
-    };
-    output::divert_notes(Some(Box::new(send_note.clone())));
-    let context = ProjectContext::with_notes(ProjectNotes::new(send_note));
-    let had_open_session = Arc::new(AtomicBool::new(false));
-    let result = run_frontend(args, context, &mut note_receiver, &had_open_session).await;
-    output::divert_notes(None);
-    while let Ok(text) = note_receiver.try_recv() {
-        output::print_note(&text);
-    }
-    if had_open_session.load(Ordering::Relaxed) {
-        output::print_note("To resume: windlass --continue");
-    }
-    result.map(|()| CliExit::Done)
+/// Number of requests that the host makes by itself; front ends begin with 1.
+const OWN_REQUEST: u64 = 0;
+
+/// Folders of this machine that the user names files in.
+pub(crate) struct LocalFolders {
+    pub(crate) home: PathBuf,
+    /// Relative paths begin here.
+    pub(crate) working: PathBuf,
 }
 
-async fn run_frontend(
-    args: args::TuiArgs,
-    context: ProjectContext,
-    note_receiver: &mut mpsc::UnboundedReceiver<String>,
-    had_open_session: &Arc<AtomicBool>,
-) -> anyhow::Result<()> {
-    let state = HostState::load(&args, context)?;
-    let session = state.initial_session(&args).await?;
-    let settings = &state.setup.config.tui;
-    let (options, linear) =
-        appearance::screen_options(settings, &args, session, LoadedProject::env_variable);
-    let actions = editor_and_clipboard::UserProgramRunner {
-        drafts_folder: state.setup.dirs.data.join("drafts"),
-    };
-    if !linear {
-        tmux_keys::note_missing_keys(LoadedProject::env_variable);
-    }
-    let (requests, request_receiver) = mpsc::channel(REQUEST_QUEUE_LEN);
-    let (message_sender, messages) = mpsc::channel(MESSAGE_QUEUE_LEN);
-    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-    // From here on, notes appear in the terminal UI.
-    let (_, closed) = mpsc::unbounded_channel();
-    let mut host = FrontendHost::new(Arc::new(state), std::mem::replace(note_receiver, closed));
-    host.had_open_session = Arc::clone(had_open_session);
-    tasks.spawn(host.run((request_receiver, message_sender), stop.clone()));
-    tasks.close();
-    let mut shutdown_signals = ShutdownSignals::new()?;
-    let result = tokio::select! {
-        result = async {
-            match linear {
-                true => {
-                    let mut ctrl_c = CtrlC::new()?;
-                    let interrupted = async || ctrl_c.wait().await;
-                    windlass_tui::linear::run(options, requests, messages, interrupted).await
-                }
-                false => windlass_tui::run(options, requests, messages, &actions).await,
-            }
-        } => result,
-        () = shutdown_signals.wait() => Ok(()),
-    };
-    stop.cancel();
-    // A session that does not end in time resumes when it is opened again.
-    let _ = tokio::time::timeout(CLOSE_TIMEOUT, tasks.wait()).await;
-    Ok(result?)
+/// Settings of the screen at this machine, when the host is a server.
+pub(crate) struct LocalSettings {
+    /// Folder of the user's config.
+    pub(crate) config: PathBuf,
+    /// The models of `tui.favorite_models`.
+    pub(crate) favorite_models: Vec<String>,
+    pub(crate) status_line: Option<StatusLineContent>,
 }
 
-/// The result of a background task (`spawn_work`).
-enum BackgroundTaskResult {
+/// Treatment of a session when its front end turns to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionOwnership {
+    /// The front end is the only one: the session is closed.
+    Owned,
+    /// The session belongs to a server, where it goes on.
+    Shared,
+}
+
+/// The result of a background task.
+enum TaskResult {
     Answer(u64, Result<HostResponse, Fault>),
-    /// A session change whose slow preparation is done.
-    Prepared(u64, Result<Box<PreparedSessionChange>, Fault>),
-    /// A custom command whose shell commands have not run yet.
-    Prompt(u64, Result<PreparedCommand, Fault>),
-    /// A session was opened or reopened.
-    Changed(u64, Box<SessionChangeResult>),
-    /// The session did not run the current shell command of a custom command.
-    PreCommandRejected,
-    /// No request waits for the result.
-    Nothing,
+    /// The answer to a request that changes the open session, and the stream of its events.
+    Opened(u64, Result<OpenedSession, Fault>),
+    /// A choice of the model, and the status with it.
+    Chosen(u64, Result<(ChosenModel, HostResponse), Fault>),
+    /// The answer to a decision about trust.
+    TrustAnswered(u64, Result<HostResponse, Fault>),
+    /// The watched session was opened again, in a server that started again.
+    Reopened(Result<(), Fault>),
 }
 
 /// Answers the requests of one front end.
-struct FrontendHost {
-    state: Arc<HostState>,
-    /// The front end, as facts name it.
-    client: ClientInfo,
-    open_session: Option<OpenSession>,
-    notes: mpsc::UnboundedReceiver<String>,
-    /// Marked as changed when the state of a server changes.
-    server_changes: watch::Receiver<()>,
-    /// The states of servers that the front end knows.
-    sent_servers: Vec<ServerStatus>,
+pub(crate) struct FrontendHost {
+    service: Arc<dyn FrontendService>,
+    caller: Caller,
+    ownership: SessionOwnership,
+    watched: Option<WatchedSession>,
+    host_events: Option<BoxStream<'static, HostStreamItem>>,
+    ops: OpQueue,
+    folders: LocalFolders,
+    /// The agent of new sessions that do not name one.
+    default_agent: Option<String>,
+    /// The model that the user chose for later sessions.
+    chosen_model: ChosenModel,
+    /// The model that the user chose for the open session.
+    session_model: ChosenModel,
+    /// The digest of the trust review that the user saw last.
+    seen_trust: Option<String>,
     /// Messages that the front end has not received yet.
     outbox: VecDeque<HostMessage>,
-    background_tasks: JoinSet<BackgroundTaskResult>,
+    background_tasks: JoinSet<TaskResult>,
     /// The request that each task answers, for an error response if the task panics.
     task_requests: HashMap<Id, u64>,
-    /// Session changes, applied one after another; the first is under way.
-    pending_changes: VecDeque<(u64, SessionChangeRequest)>,
-    /// Notes already sent, to avoid repeats.
-    shown_notes: HashSet<String>,
-    telemetry_export: Option<TelemetryExport>,
-    /// The shell commands that run before the prompt of a custom command.
-    pre_commands: Option<CustomCommandShellRun>,
-    /// The model that a custom command names for its prompt, until the session of the prompt is open.
-    command_model: Option<String>,
-    /// The last session in which a turn started.
-    last_active_session: Option<SessionId>,
-    /// Set if a session was still open when the host stopped.
-    had_open_session: Arc<AtomicBool>,
+    /// Session changes, made one after another; the first is under way.
+    pending_changes: VecDeque<SessionChange>,
+    /// True while the connection to the server is lost.
+    is_disconnected: bool,
+    /// Notices that the front end was sent.
+    shown_notices: BTreeSet<String>,
+    /// Settings of the screen, if they are not those of the host.
+    local_settings: Option<LocalSettings>,
 }
 
 impl FrontendHost {
-    fn new(state: Arc<HostState>, notes: mpsc::UnboundedReceiver<String>) -> FrontendHost {
+    pub(crate) fn new(
+        (service, caller): (Arc<dyn FrontendService>, Caller),
+        ownership: SessionOwnership,
+        folders: LocalFolders,
+    ) -> FrontendHost {
         FrontendHost {
-            server_changes: state.setup.server_changes().subscribe(),
-            sent_servers: Vec::new(),
-            state,
-            client: crate::local_client(ClientKind::Terminal),
-            open_session: None,
-            notes,
+            ops: match ownership {
+                SessionOwnership::Owned => OpQueue::new(Arc::clone(&service), caller.clone()),
+                SessionOwnership::Shared => {
+                    OpQueue::new(Arc::clone(&service), caller.clone()).with_reopening()
+                }
+            },
+            service,
+            caller,
+            ownership,
+            watched: None,
+            host_events: None,
+            folders,
+            default_agent: None,
+            chosen_model: ChosenModel::default(),
+            session_model: ChosenModel::default(),
+            seen_trust: None,
             outbox: VecDeque::new(),
             background_tasks: JoinSet::new(),
             task_requests: HashMap::new(),
             pending_changes: VecDeque::new(),
-            shown_notes: HashSet::new(),
-            telemetry_export: TelemetryExport::from_env(LoadedProject::env_variable),
-            pre_commands: None,
-            command_model: None,
-            last_active_session: None,
-            had_open_session: Arc::default(),
+            is_disconnected: false,
+            shown_notices: BTreeSet::new(),
+            local_settings: None,
         }
     }
 
-    /// Answers requests until the front end disconnects or `stop` is canceled.
-    async fn run(
+    /// Keeps the settings of the screen at this machine.
+    #[must_use]
+    pub(crate) fn with_local_settings(mut self, settings: LocalSettings) -> FrontendHost {
+        self.local_settings = Some(settings);
+        self
+    }
+
+    /// Chooses the agent and the model of new sessions.
+    #[must_use]
+    pub(crate) fn with_choices(
+        mut self,
+        agent: Option<String>,
+        model: Option<String>,
+    ) -> FrontendHost {
+        self.default_agent = agent;
+        self.chosen_model = ChosenModel { model, effort: None };
+        self.session_model = self.chosen_model.clone();
+        self
+    }
+
+    /// Answers requests until the front end disconnects or `stop` is canceled. Returns the session
+    /// that was open then.
+    pub(crate) async fn run(
         mut self,
         (mut requests, messages): (
             mpsc::Receiver<FrontendRequestMessage>,
             mpsc::Sender<HostMessage>,
         ),
         stop: CancellationToken,
-    ) {
+    ) -> Option<SessionId> {
+        match self.service.watch_host(&self.caller).await {
+            Ok(events) => self.host_events = Some(events),
+            Err(error) => self.note(error.to_string()),
+        }
         loop {
             tokio::select! {
                 biased;
@@ -216,253 +194,167 @@ impl FrontendHost {
                     }
                 }
                 request = requests.recv() => match request {
-                    Some(FrontendRequestMessage { id, request }) => self.handle_request(id, request).await,
+                    Some(FrontendRequestMessage { id, request }) => self.handle_request(id, request),
                     None => break,
                 },
                 Some(result) = self.background_tasks.join_next_with_id() => {
-                    self.handle_work_result(result).await;
+                    self.handle_task_result(result);
                 }
-                Some(text) = self.notes.recv() => self.send_note(text),
-                Ok(()) = self.server_changes.changed() => self.send_servers(),
-                event = next_event(&mut self.open_session), if self.outbox.len() < MAX_OUTBOX_MESSAGES => {
-                    self.handle_session_event(event).await;
+                Some((id, answer)) = self.ops.next_answer() => {
+                    if id != OWN_REQUEST {
+                        self.send_answer(id, answer);
+                    }
+                }
+                item = next_host_item(&mut self.host_events),
+                    if self.outbox.len() < MAX_OUTBOX_MESSAGES =>
+                {
+                    self.handle_host_item(item);
+                }
+                item = next_session_item(&mut self.watched),
+                    if self.outbox.len() < MAX_OUTBOX_MESSAGES =>
+                {
+                    self.handle_session_item(item);
                 }
             }
         }
         self.background_tasks.abort_all();
-        if let Some(open) = self.open_session.take() {
-            self.had_open_session.store(true, Ordering::Relaxed);
-            // The log records how the session ended.
-            let _ = open.handle.close().await;
-        }
-        if let Some(export) = &mut self.telemetry_export {
-            export.export().await;
-        }
+        self.watched.map(|watched| watched.session)
     }
 
-    /// Sends a note once: building an engine twice produces the same notes twice.
-    fn send_note(&mut self, text: String) {
-        let text = text.strip_prefix("note: ").map(str::to_owned).unwrap_or(text);
-        if self.shown_notes.insert(text.clone()) {
-            self.outbox.push_back(HostMessage::Notice { text });
-        }
+    fn note(&mut self, text: String) {
+        self.outbox.push_back(HostMessage::Notice { text });
     }
 
-    /// Runs work in a background task that answers the request `id`.
-    fn spawn_work(
+    fn send_answer(&mut self, id: u64, mut response: Result<HostResponse, Fault>) {
+        if let (Ok(HostResponse::Status { status }), Some(agent)) =
+            (&mut response, &self.default_agent)
+        {
+            status.agent.clone_from(agent);
+        }
+        if let Ok(HostResponse::TrustReview { review }) = &response {
+            self.seen_trust = Some(review.digest.clone());
+        }
+        self.outbox.push_back(HostMessage::Response { id, response });
+    }
+
+    /// Answers a request in a background task.
+    fn spawn_answer(
         &mut self,
         id: u64,
-        work: impl Future<Output = BackgroundTaskResult> + Send + 'static,
+        answer: impl Future<Output = Result<HostResponse, Fault>> + Send + 'static,
     ) {
-        let task = self.background_tasks.spawn(work).id();
-        self.task_requests.insert(task, id);
+        let task = self.background_tasks.spawn(async move { TaskResult::Answer(id, answer.await) });
+        self.task_requests.insert(task.id(), id);
     }
 
-    async fn handle_request(&mut self, id: u64, request: FrontendRequest) {
+    /// Passes a request on.
+    fn forward(&mut self, id: u64, request: FrontendRequest) {
+        let (service, caller) = (Arc::clone(&self.service), self.caller.clone());
+        self.spawn_answer(id, async move { Ok(service.request(&caller, request).await?) });
+    }
+
+    fn handle_request(&mut self, id: u64, request: FrontendRequest) {
         let change = match request {
-            FrontendRequest::SessionOp { session, op } => {
-                return self.forward_op(id, session, op).await;
-            }
-            FrontendRequest::NewSession { agent } => SessionChangeRequest::NewSession { agent },
-            FrontendRequest::OpenSession { session } => {
-                SessionChangeRequest::OpenSession { session }
-            }
-            FrontendRequest::ForkSession { session, turn } => {
-                SessionChangeRequest::ForkSession { session, turn }
-            }
-            FrontendRequest::DeleteSession { session } => {
-                SessionChangeRequest::DeleteSession { session }
+            FrontendRequest::SessionOp { session, id: op_id, op } => {
+                return self.ops.push(id, (session, op_id, op));
             }
             FrontendRequest::SetModel { model, persist } => {
-                SessionChangeRequest::SwitchModel { model, persist }
+                return self.set_model(id, model, persist);
             }
-            FrontendRequest::SetEffort { effort } => SessionChangeRequest::SetEffort { effort },
-            FrontendRequest::SetTrust { decision } => {
-                SessionChangeRequest::AnswerTrust { decision }
+            FrontendRequest::SetEffort { effort } => return self.set_effort(id, effort),
+            FrontendRequest::SetTrust { decision, seen } => {
+                let seen = seen.or_else(|| self.seen_trust.clone());
+                return self.set_trust(id, FrontendRequest::SetTrust { decision, seen });
             }
-            FrontendRequest::Login { provider, key, save_rejected } => {
-                SessionChangeRequest::Login { provider, key, save_rejected }
+            FrontendRequest::ExportSession { session, file } => {
+                return self.export_session(id, session, file);
             }
-            FrontendRequest::AddProvider { name, base_url, key, model } => {
-                SessionChangeRequest::AddProvider { name, base_url, key, model }
+            FrontendRequest::AttachFile { path } => return self.attach_file(id, &path),
+            FrontendRequest::NewSession { agent, .. } => {
+                let ChosenModel { model, effort } = self.chosen_model.clone();
+                let agent = agent.or_else(|| self.default_agent.clone());
+                FrontendRequest::NewSession { agent, model, effort }
             }
-            FrontendRequest::RenameSession { session, title } => {
-                return self.rename_session(id, session, title).await;
+            change @ (FrontendRequest::OpenSession { .. }
+            | FrontendRequest::ForkSession { .. }
+            | FrontendRequest::CloseSession { .. }
+            | FrontendRequest::DetachSession { .. }
+            | FrontendRequest::DeleteSession { .. }) => change,
+            FrontendRequest::List { list: ListedItemKind::Models } => return self.list_models(id),
+            FrontendRequest::SetConfig { name, value } if self.local_settings.is_some() => {
+                return self.set_local_option(id, &name, &value);
             }
-            FrontendRequest::RunReportAction {
-                report: ReportKind::Permissions { .. },
-                item,
-                action: ReportAction::Revoke,
-            } => SessionChangeRequest::RevokeApproval { item },
-            FrontendRequest::ExpandCommand { name, arguments } => {
-                let state = Arc::clone(&self.state);
-                let agent = self.open_session.as_ref().map(|open| open.handle.agent.clone());
-                let work = async move {
-                    let agent = agent.as_deref().unwrap_or(DEFAULT_AGENT);
-                    let prepared = state.expand_command(&name, &arguments, agent).await;
-                    BackgroundTaskResult::Prompt(id, prepared)
-                };
-                return self.spawn_work(id, work);
+            FrontendRequest::RunStatusLine { input } if self.local_settings.is_some() => {
+                return self.run_local_status_line(id, input);
             }
-            request @ (FrontendRequest::Status
-            | FrontendRequest::Query { .. }
-            | FrontendRequest::PutBlob { .. }
-            | FrontendRequest::AttachFile { .. }
-            | FrontendRequest::PreparePrompt { .. }
-            | FrontendRequest::GetBlob { .. }
-            | FrontendRequest::Thumbnail { .. }
-            | FrontendRequest::List { .. }
-            | FrontendRequest::Doctor
-            | FrontendRequest::RunStatusLine { .. }
-            | FrontendRequest::ExportSession { .. }
-            | FrontendRequest::ReviewTrust
-            | FrontendRequest::DiscoverProviders
-            | FrontendRequest::Report { .. }
-            | FrontendRequest::RunReportAction { .. }
-            | FrontendRequest::SetConfig { .. }) => {
-                let state = Arc::clone(&self.state);
-                if request == FrontendRequest::Status && state.is_ready_to_build() {
-                    // The `Status` reply does not wait for the servers; they start in the
-                    // background.
-                    let state = Arc::clone(&state);
-                    self.background_tasks.spawn(async move { state.warm_up().await });
-                }
-                let work = async move {
-                    BackgroundTaskResult::Answer(id, state.answer_request(request).await)
-                };
-                return self.spawn_work(id, work);
+            request => {
+                let request = self.complete(request);
+                return self.forward(id, request);
             }
         };
-        self.pending_changes.push_back((id, change));
-        if self.pending_changes.len() == 1 {
-            self.prepare_next_change();
+        self.push_change(id, change);
+    }
+
+    /// Adds what the front end knows from earlier requests.
+    fn complete(&self, request: FrontendRequest) -> FrontendRequest {
+        match request {
+            FrontendRequest::Status { model: None, effort: None } => {
+                let ChosenModel { model, effort } = self.session_model.clone();
+                FrontendRequest::Status { model, effort }
+            }
+            FrontendRequest::PreparePrompt { text, attachments, model: None } => {
+                FrontendRequest::PreparePrompt {
+                    text,
+                    attachments,
+                    model: self.session_model.model.clone(),
+                }
+            }
+            FrontendRequest::ExpandCommand { session: None, name, arguments } => {
+                let session = self.watched.as_ref().map(|watched| watched.session);
+                FrontendRequest::ExpandCommand { session, name, arguments }
+            }
+            request => request,
         }
     }
 
-    /// Starts the preparation of the next session change.
-    fn prepare_next_change(&mut self) {
-        let Some((id, change)) = self.pending_changes.front().cloned() else { return };
-        let state = Arc::clone(&self.state);
-        let work = async move {
-            BackgroundTaskResult::Prepared(
-                id,
-                session_switch::prepare_change(state, change).await.map(Box::new),
-            )
-        };
-        self.spawn_work(id, work);
-    }
-
-    async fn handle_work_result(&mut self, result: Result<(Id, BackgroundTaskResult), JoinError>) {
+    fn handle_task_result(&mut self, result: Result<(Id, TaskResult), JoinError>) {
         let (task, result) = match result {
-            Ok((task, result)) => (task, result),
+            Ok(result) => result,
             Err(error) => {
                 let message = "the request crashed".to_owned();
                 let id = self.task_requests.get(&error.id()).copied().unwrap_or_default();
-                (error.id(), BackgroundTaskResult::Answer(id, Err(Fault::Internal { message })))
+                let is_change = self.pending_changes.front().is_some_and(|(first, _)| *first == id);
+                let fault = Fault::Internal { message };
+                match is_change {
+                    true => (error.id(), TaskResult::Opened(id, Err(fault))),
+                    false => (error.id(), TaskResult::Answer(id, Err(fault))),
+                }
             }
         };
         self.task_requests.remove(&task);
         match result {
-            BackgroundTaskResult::Nothing => {}
-            BackgroundTaskResult::PreCommandRejected => self.cancel_pre_commands(),
-            BackgroundTaskResult::Answer(id, answer) => {
-                self.send_answer(id, answer);
-                self.start_next_change(id);
-            }
-            BackgroundTaskResult::Prompt(id, Err(fault)) => self.send_answer(id, Err(fault)),
-            BackgroundTaskResult::Prompt(id, Ok(expanded)) => {
-                self.start_pre_commands(id, expanded).await
-            }
-            BackgroundTaskResult::Prepared(id, Err(fault)) => {
-                self.send_answer(id, Err(fault));
-                self.start_next_change(id);
-            }
-            BackgroundTaskResult::Prepared(id, Ok(prepared)) => {
-                let open = self.open_session.take();
-                self.spawn_work(id, async move {
-                    BackgroundTaskResult::Changed(id, Box::new(prepared.apply(open).await))
+            TaskResult::Answer(id, answer) => self.send_answer(id, answer),
+            TaskResult::Chosen(id, result) => {
+                let answer = result.map(|(chosen, response)| {
+                    self.apply_choice(chosen);
+                    response
                 });
-            }
-            BackgroundTaskResult::Changed(id, change) => {
-                let SessionChangeResult {
-                    state,
-                    open_session,
-                    keeps_session,
-                    missed_events,
-                    answer,
-                } = *change;
-                (self.state, self.open_session) = (state, open_session);
-                self.server_changes = self.state.setup.server_changes().subscribe();
-                self.offer_command_model().await;
-                for event in missed_events {
-                    self.forward_event(&event).await;
-                }
-                if !keeps_session {
-                    self.drop_pre_commands();
-                }
                 self.send_answer(id, answer);
-                self.send_servers();
-                self.start_next_change(id);
+            }
+            TaskResult::Opened(id, result) => self.finish_change(id, result),
+            TaskResult::TrustAnswered(id, Ok(HostResponse::Status { .. }))
+                if self.session_model.model.is_some() =>
+            {
+                // The host does not know the model that the user chose meanwhile.
+                let ChosenModel { model, effort } = self.session_model.clone();
+                self.forward(id, FrontendRequest::Status { model, effort });
+            }
+            TaskResult::TrustAnswered(id, answer) => self.send_answer(id, answer),
+            TaskResult::Reopened(Ok(())) => {}
+            TaskResult::Reopened(Err(fault)) => {
+                self.note(format!("The session is not open in the server again: {fault}"));
             }
         }
-    }
-
-    /// Starts the next session change, if request `id` was the one under way.
-    fn start_next_change(&mut self, id: u64) {
-        if self.pending_changes.pop_front_if(|(under_way, _)| *under_way == id).is_some() {
-            self.prepare_next_change();
-        }
-    }
-
-    /// Forwards an event to the front end, or reports `SessionStopped`.
-    async fn handle_session_event(&mut self, event: Result<Option<Arc<Event>>, String>) {
-        let fault = match event {
-            Ok(Some(event)) => return self.forward_event(&event).await,
-            Ok(None) => None,
-            Err(message) => Some(Fault::Storage { message }),
-        };
-        let Some(open) = self.open_session.take() else { return };
-        let session = open.handle.session;
-        let close_fault = open.handle.close().await.err();
-        let unexpected =
-            || Fault::Internal { message: "the session stopped unexpectedly".to_owned() };
-        let fault = close_fault.or(fault).unwrap_or_else(unexpected);
-        self.outbox.push_back(HostMessage::SessionStopped { session, fault });
-        self.drop_pre_commands();
-    }
-
-    /// Forwards an event to the front end. Telemetry is exported at `TurnEnded`.
-    async fn forward_event(&mut self, event: &Event) {
-        self.outbox.push_back(HostMessage::Event { event: Box::new(event.clone()) });
-        self.advance_pre_commands(event).await;
-        let Event::Fact(record) = event else { return };
-        if self.open_session.as_ref().is_none_or(|open| open.handle.session != record.session) {
-            return;
-        }
-        if let Fact::TurnStarted { .. } = &record.fact {
-            self.last_active_session = Some(record.session);
-        }
-        if let (Fact::AgentChanged { agent }, Some(open)) = (&record.fact, &mut self.open_session) {
-            open.handle.agent.clone_from(agent);
-        }
-        let Some(export) = &mut self.telemetry_export else { return };
-        export.telemetry.push(record);
-        if let Fact::TurnEnded { .. } = &record.fact
-            && let Some(sending) = export.export_in_background()
-        {
-            self.background_tasks.spawn(async move {
-                sending.await;
-                BackgroundTaskResult::Nothing
-            });
-        }
-    }
-}
-
-/// Waits for the next event of the open session; never resolves without one.
-async fn next_event(open: &mut Option<OpenSession>) -> Result<Option<Arc<Event>>, String> {
-    match open {
-        Some(open) => open.watcher.next().await.map_err(|error| error.to_string()),
-        None => std::future::pending().await,
     }
 }
 

@@ -54,6 +54,7 @@ impl LoadedProject {
             trusted_mode: self.default_mode(true),
             untrusted_mode: self.default_mode(false),
             is_home: real_path(&self.dirs.home).starts_with(real_path(&self.root)),
+            digest: String::new(),
         }
     }
 }

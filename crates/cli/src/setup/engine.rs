@@ -40,6 +40,17 @@ impl LoadedProject {
         self.build_engine(None, purpose, EngineOptions::default()).await
     }
 
+    /// Builds an engine for sessions that choose their model; `model` is that of the others, if
+    /// there is one.
+    pub(crate) async fn build_session_engine(
+        &self,
+        model: Option<ModelHandle>,
+        engine_options: EngineOptions,
+    ) -> anyhow::Result<Engine> {
+        let engine_options = EngineOptions { is_interactive: true, ..engine_options };
+        self.build_engine(model, EnginePurpose::Commands, engine_options).await
+    }
+
     /// Builds an engine that answers prompts.
     pub(crate) async fn build_model_engine(
         &self,
@@ -189,6 +200,8 @@ impl LoadedProject {
         purpose: EnginePurpose,
         mut engine_options: EngineOptions,
     ) -> anyhow::Result<Engine> {
+        // Without a model of its own, an interactive engine serves sessions that name theirs.
+        let answers_prompts = model.is_some() || engine_options.is_interactive;
         let agent = engine_options.agent.as_deref();
         let agent_configs = match purpose {
             // Reading sessions runs no script.
@@ -198,7 +211,7 @@ impl LoadedProject {
         let agent_configs = with_valid_rules(agent_configs);
         self.note_dead_agent_rules(&agent_configs)?;
         let variant = engine_options.variant.as_deref();
-        let agents = self.build_agents(&agent_configs, model.as_ref(), agent, variant)?;
+        let agents = self.build_agents(&agent_configs, answers_prompts, agent, variant)?;
         self.note_sandbox_risks(purpose);
         let mode = match purpose {
             EnginePurpose::Inspect => self.configured_mode(),
@@ -219,9 +232,9 @@ impl LoadedProject {
         let mut budget = budget.unwrap_or_default();
         // A model can find a late tool by search; a caller that names a tool cannot, so it waits
         // longer.
-        let (tools_wait, servers_wait) = match &model {
-            Some(_) => (FIRST_PROMPT_WAIT, None),
-            None => (TOOL_CALL_WAIT, Some(TOOL_CALL_WAIT)),
+        let (tools_wait, servers_wait) = match answers_prompts {
+            true => (FIRST_PROMPT_WAIT, None),
+            false => (TOOL_CALL_WAIT, Some(TOOL_CALL_WAIT)),
         };
         if purpose != EnginePurpose::Inspect {
             let hooks = self.register_custom_tools(&runtime, tools_wait, &mut budget).await;
@@ -236,13 +249,12 @@ impl LoadedProject {
             runtime = runtime.restricted_to(&restrictions);
         }
         let name = self.config.model.as_ref().map(|(name, _)| name.as_str()).unwrap_or_default();
-        let has_model = model.is_some();
         let mut settings = EngineSettings::new(&self.workspace_name(), model, name);
         let instructions = match purpose {
             EnginePurpose::Inspect => LoadedInstructions::default(),
             EnginePurpose::Files | EnginePurpose::Commands => self.load_instructions(&runtime),
         };
-        if has_model {
+        if answers_prompts {
             self.note_missing_packages();
             // The terminal UI shows the trust state itself.
             if !engine_options.is_interactive {
@@ -251,10 +263,11 @@ impl LoadedProject {
             let values = self.system_prompt(mode, &runtime, &engine_options, instructions.texts);
             settings.system_prompt = SystemPromptValues { server_texts, ..values }.render();
         }
-        if let Some(model) = &settings.model {
+        if answers_prompts {
             (settings.fallback_models, settings.small_model) =
-                self.secondary_models(model, &engine_options.limits);
+                self.secondary_models(settings.model.as_ref(), &engine_options.limits);
         }
+        settings.model_resolver = self.model_resolver();
         settings.user = engine_options.user;
         settings.generate_titles =
             engine_options.is_interactive && self.should_generate_titles(settings.model.as_ref());

@@ -11,6 +11,7 @@ mod dead_rules;
 mod default_mode;
 mod engine;
 mod hooks;
+mod machine;
 mod mcp_servers;
 mod npm_install;
 mod plugin_download;
@@ -48,6 +49,8 @@ pub(crate) struct LoadedProject {
     pub(crate) dirs: Dirs,
     pub(crate) root: PathBuf,
     pub(crate) config: Config,
+    /// Settings of the command line, which the config contains.
+    pub(crate) flags: ConfigFlags,
     pub(crate) context: ProjectContext,
     /// Agents and commands of scripts, loaded on first use.
     script_configs: tokio::sync::OnceCell<script_configs::ScriptConfigs>,
@@ -179,11 +182,12 @@ impl LoadedProject {
         flags: ConfigFlags,
         context: ProjectContext,
     ) -> anyhow::Result<LoadedProject> {
-        let config = Config::load(&dirs, &root, flags, &CliConfigEnv)?;
+        let config = Config::load(&dirs, &root, flags.clone(), &CliConfigEnv)?;
         Ok(LoadedProject {
             dirs,
             root,
             config,
+            flags,
             context,
             script_configs: Default::default(),
             running_servers: Default::default(),
@@ -236,6 +240,11 @@ impl LoadedProject {
     /// Returns true if the path exists, even as a broken link.
     pub(crate) fn path_exists(path: &Path) -> bool {
         path.symlink_metadata().is_ok()
+    }
+
+    /// Returns the path of a folder without links, if it exists.
+    pub(crate) fn real_folder(path: &Path) -> Option<PathBuf> {
+        path.canonicalize().ok().filter(|path| path.is_dir())
     }
 
     /// Returns true if the path is a folder.
@@ -309,37 +318,6 @@ impl LoadedProject {
             }
             _ => anyhow::Error::new(error).context(format!("cannot write {path}")),
         })
-    }
-
-    /// Returns unpredictable random bytes from the system.
-    pub(crate) fn random_bytes() -> anyhow::Result<[u8; 32]> {
-        use std::io::Read;
-        let mut bytes = [0; 32];
-        let source = std::fs::File::open("/dev/urandom");
-        let result = source.and_then(|mut source| source.read_exact(&mut bytes));
-        result.context(
-            "cannot get random bytes from the system; write a token into the file yourself",
-        )?;
-        Ok(bytes)
-    }
-
-    /// Rejects a secret file that group or others can access (`0o077`).
-    #[cfg(unix)]
-    pub(crate) fn check_private(path: &Path) -> anyhow::Result<()> {
-        use std::os::unix::fs::PermissionsExt;
-        let name = path.display();
-        let metadata = path.metadata().with_context(|| format!("cannot read {name}"))?;
-        if metadata.permissions().mode() & 0o077 != 0 {
-            bail!(
-                "{name} is readable by other users. Run `chmod 600 {name}`, or choose another file"
-            );
-        }
-        Ok(())
-    }
-
-    #[cfg(not(unix))]
-    pub(crate) fn check_private(_: &Path) -> anyhow::Result<()> {
-        Ok(())
     }
 
     /// Returns an environment variable, if it is set.

@@ -22,9 +22,10 @@ pub(crate) struct ProjectContext {
 }
 
 impl ProjectContext {
-    /// Returns the context of a process whose front end receives the notes.
-    pub(crate) fn with_notes(notes: ProjectNotes) -> ProjectContext {
-        ProjectContext { notes, ..ProjectContext::default() }
+    /// Returns the context of another project in the same process, whose notes go to `notes`.
+    pub(crate) fn for_project(&self, notes: ProjectNotes) -> ProjectContext {
+        let log = Arc::clone(&self.log);
+        ProjectContext { notes, approvals: SharedApprovals::default(), log }
     }
 
     /// Returns the log in this folder, which all engines of the process share.

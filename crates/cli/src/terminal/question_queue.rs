@@ -5,7 +5,7 @@ use crate::terminal::permission_question::PermissionPrompt;
 use crate::terminal::user_question::{QuestionFormProgress, TerminalQuestionForm};
 use std::collections::VecDeque;
 use tokio::sync::mpsc;
-use windlass_protocol::{CallId, SessionOp};
+use windlass_protocol::{CallId, LogSeq, SessionOp};
 
 /// A question to the user.
 #[derive(Debug)]
@@ -31,23 +31,22 @@ impl TerminalQuestion {
         }
     }
 
-    fn answer_line(&mut self, call: CallId, line: Option<&str>) -> AnswerLineOutcome {
+    fn answer_line(
+        &mut self,
+        (call, asked): (CallId, LogSeq),
+        line: Option<&str>,
+    ) -> AnswerLineOutcome {
+        let asked = Some(asked);
         match self {
             TerminalQuestion::Permission(question) => match question.parse_answer(line) {
-                Some(answer) => AnswerLineOutcome::Answered(SessionOp::AnswerPermission {
-                    call,
-                    answer,
-                    asked: None,
-                }),
+                Some(answer) => {
+                    AnswerLineOutcome::Answered(SessionOp::AnswerPermission { call, answer, asked })
+                }
                 None => AnswerLineOutcome::AskAgain(question.retry_text.clone()),
             },
             TerminalQuestion::UserQuestion(form) => match form.answer_line(line) {
                 QuestionFormProgress::Done(answers) => {
-                    AnswerLineOutcome::Answered(SessionOp::AnswerQuestion {
-                        call,
-                        answers,
-                        asked: None,
-                    })
+                    AnswerLineOutcome::Answered(SessionOp::AnswerQuestion { call, answers, asked })
                 }
                 QuestionFormProgress::Next => AnswerLineOutcome::AskAgain(form.question_text()),
                 QuestionFormProgress::Retry(text) => AnswerLineOutcome::AskAgain(text),
@@ -56,24 +55,27 @@ impl TerminalQuestion {
     }
 }
 
+/// A question, the call that asks it, and the position of the fact that asked.
+type AskedQuestion = ((CallId, LogSeq), TerminalQuestion);
+
 /// The queue of questions, and the one on the screen.
 #[derive(Default)]
 pub(crate) struct TerminalQuestionQueue {
-    waiting: VecDeque<(CallId, TerminalQuestion)>,
-    current: Option<(CallId, TerminalQuestion)>,
+    waiting: VecDeque<AskedQuestion>,
+    current: Option<AskedQuestion>,
     reader: Option<StdinReader>,
 }
 
 impl TerminalQuestionQueue {
     /// Queues a question.
-    pub(crate) fn add(&mut self, call: CallId, question: TerminalQuestion) {
-        self.waiting.push_back((call, question));
+    pub(crate) fn add(&mut self, asked: (CallId, LogSeq), question: TerminalQuestion) {
+        self.waiting.push_back((asked, question));
     }
 
     /// Removes the questions of a call that no longer need an answer.
     pub(crate) fn remove(&mut self, call: CallId) {
-        self.waiting.retain(|(other, _)| *other != call);
-        self.current.take_if(|(open, _)| *open == call);
+        self.waiting.retain(|((other, _), _)| *other != call);
+        self.current.take_if(|((open, _), _)| *open == call);
     }
 
     /// Removes all questions, because the user wants to stop.
@@ -212,6 +214,26 @@ impl ShutdownSignals {
         }
         #[cfg(not(unix))]
         std::future::pending::<()>().await;
+    }
+}
+
+/// The signals that ask a server to stop: `SIGINT` (Ctrl-C), `SIGTERM` and `SIGHUP`.
+pub(crate) struct ServerSignals {
+    ctrl_c: CtrlC,
+    others: ShutdownSignals,
+}
+
+impl ServerSignals {
+    pub(crate) fn new() -> std::io::Result<ServerSignals> {
+        Ok(ServerSignals { ctrl_c: CtrlC::new()?, others: ShutdownSignals::new()? })
+    }
+
+    /// Resolves when a signal asks the server to stop.
+    pub(crate) async fn wait(&mut self) {
+        tokio::select! {
+            () = self.ctrl_c.wait() => {}
+            () = self.others.wait() => {}
+        }
     }
 }
 

@@ -1,6 +1,9 @@
 //! A home folder and a project in a temporary folder, a scripted model, and the binary.
 #![allow(dead_code, reason = "each test binary uses a part of this module")]
 
+#[cfg(unix)]
+pub mod server;
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -12,6 +15,9 @@ pub struct TestEnv {
     folder: tempfile::TempDir,
     /// The scripted model.
     pub model: ScriptedModel,
+    /// The server of the last terminal, if terminals are attached to one.
+    #[cfg(unix)]
+    server: std::sync::Mutex<Option<server::TestServer>>,
 }
 
 impl TestEnv {
@@ -29,7 +35,12 @@ impl TestEnv {
 
     fn new_in(folder: tempfile::TempDir, replies: &[&str], settings: &str) -> TestEnv {
         let model = ScriptedModel::start(ModelScript::new(replies.iter().copied()));
-        let env = TestEnv { folder, model };
+        let env = TestEnv {
+            folder,
+            model,
+            #[cfg(unix)]
+            server: Default::default(),
+        };
         for path in [env.root(), env.config_folder()] {
             std::fs::create_dir_all(path).unwrap();
         }
@@ -81,12 +92,23 @@ impl TestEnv {
         serde_json::to_writer(file, &list).unwrap();
     }
 
-    /// Returns the binary in a terminal, in a project folder that is new to the user.
+    /// Returns the binary in a terminal, in a project folder that is new to the user. With
+    /// `WINDLASS_TEST_ATTACHED`, it is attached to a server that has just been started.
     pub fn first_terminal(&self) -> TerminalCommand {
-        TerminalCommand::new(env!("CARGO_BIN_EXE_windlass"), self.root())
+        let command = TerminalCommand::new(env!("CARGO_BIN_EXE_windlass"), self.root())
             .set("HOME", self.home())
             .set("PATH", std::env::var_os("PATH").unwrap())
-            .set("LANG", "C.UTF-8")
+            .set("LANG", "C.UTF-8");
+        #[cfg(unix)]
+        if is_attached() {
+            let mut server = self.server.lock().unwrap();
+            if let Some(earlier) = server.take() {
+                earlier.stop();
+            }
+            *server = Some(server::TestServer::start(self, &[]));
+            return command.with(&["attach"]);
+        }
+        command
     }
 
     /// Returns the folder of the user's config.
@@ -158,6 +180,11 @@ impl TestEnv {
         }
         facts
     }
+}
+
+/// Returns true if terminals are attached to a server, for a second run of the same tests.
+pub fn is_attached() -> bool {
+    std::env::var_os("WINDLASS_TEST_ATTACHED").is_some()
 }
 
 /// Writes a file, and creates its folder.

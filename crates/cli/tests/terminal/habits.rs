@@ -1,6 +1,6 @@
 //! Habits of users of other agents: commands, help, the palette, Tab, and `@`.
 
-use crate::support::TestEnv;
+use crate::support::{TestEnv, is_attached};
 use crate::transcript::FLAG_PNG;
 use crate::tui_driver::{ENTER, ESC, open_tui, send_prompt, wait_until_ready};
 use base64::Engine as _;
@@ -36,6 +36,10 @@ fn a_mistyped_command_is_not_sent_and_help_is_one_key_away() {
 
 #[test]
 fn the_prompt_of_the_command_line_attaches_files_in_a_resumed_session() {
+    if is_attached() {
+        // The word after `attach` is the address of a server.
+        return;
+    }
     let env = TestEnv::new(&["say First.", "say Second.", "say Third."], "");
     assert_eq!(env.run(&["run", "hello"]).0, 0);
     let arguments = ["--continue", "explain @README.md"];
@@ -124,6 +128,10 @@ fn a_mentioned_image_goes_along_to_a_model_that_accepts_images() {
 
 #[test]
 fn a_folder_on_the_command_line_is_the_project() {
+    if is_attached() {
+        // The word after `attach` is the address of a server.
+        return;
+    }
     let env = TestEnv::new(&["say Here."], "");
     let other = env.root().join("other");
     std::fs::create_dir(&other).unwrap();
@@ -171,6 +179,10 @@ fn tab_switches_the_agent_within_the_session() {
 
 #[test]
 fn words_on_the_command_line_are_the_first_prompt() {
+    if is_attached() {
+        // The word after `attach` is the address of a server.
+        return;
+    }
     let env = TestEnv::new(&["say Hello to you."], "");
     let terminal = env.terminal().with(&["say hello please"]).start();
     terminal.wait_text("Hello to you.");

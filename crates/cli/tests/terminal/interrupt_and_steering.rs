@@ -1,5 +1,6 @@
 //! Prompts while the model works: interrupt, steering, queueing, and continuing a session.
 
+use crate::support::is_attached;
 use crate::tui_driver::{ALT_ENTER, CTRL_X, ENTER, ESC, open_tui, send_prompt, wait_until_ready};
 
 #[test]
@@ -64,6 +65,10 @@ fn a_queued_prompt_waits_for_the_end_of_the_turn() {
 
 #[test]
 fn a_session_continues_after_its_process_was_killed() {
+    if is_attached() {
+        // The terminal is not the process of the session.
+        return;
+    }
     let (env, mut terminal) =
         open_tui(&["say One two \nonce gate never\nsay three.", "say And four."], "");
     send_prompt(&terminal, "count");

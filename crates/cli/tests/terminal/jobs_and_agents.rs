@@ -120,7 +120,7 @@ fn a_subagent_is_shown_and_its_session_can_be_viewed() {
     child.wait_at_gate("look");
     terminal.wait_text("count things");
     send_prompt(&terminal, "/tasks");
-    terminal.wait_text("helper");
+    terminal.wait_text("do it");
     terminal.press(ENTER);
     terminal.wait_text("Read README.md");
     child.open_gate("look");
@@ -236,7 +236,9 @@ fn a_revoked_approval_is_asked_about_again_and_a_job_lives_on() {
     send_prompt(&terminal, "write once more");
     answer_question(&terminal, "Create a file", "y");
     terminal.wait_text("Asked.");
-    assert_eq!(pids(), before, "the job was stopped");
+    // The last process of the job may have started after `before`.
+    let after = pids();
+    assert!(before.iter().all(|pid| after.contains(pid)), "{before:?} {after:?}");
     assert!(terminal.text().contains("1 job"), "{}", terminal.text());
 }
 

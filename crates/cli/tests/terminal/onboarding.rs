@@ -1,6 +1,6 @@
 //! The first run, without a config or a key.
 
-use crate::support::TestEnv;
+use crate::support::{TestEnv, is_attached};
 use crate::tui_driver::{ENTER, QUESTION_DELAY, send_prompt};
 use std::cell::Cell;
 use windlass_testkit::terminal::Terminal;
@@ -22,6 +22,10 @@ fn without_a_key_or_a_local_server_the_possible_keys_are_shown() {
 
 #[test]
 fn a_key_in_the_environment_is_found_and_its_model_is_offered() {
+    if is_attached() {
+        // The server does not have the variables of the terminal.
+        return;
+    }
     let env = env_without_config();
     let terminal = env.terminal().set("ANTHROPIC_API_KEY", "sk-ant-very-secret").start();
     terminal.wait_text("ANTHROPIC_API_KEY");
@@ -79,6 +83,10 @@ fn with_a_local_server_the_first_answer_takes_three_keys() {
 /// With one API key there is no choice to make: trust, and sending.
 #[test]
 fn with_an_api_key_the_first_answer_takes_two_keys() {
+    if is_attached() {
+        // The server does not have the variables of the terminal.
+        return;
+    }
     let env = env_without_config();
     env.write_config(&format!(
         r#"{{"provider": {{"anthropic": {{"base_url": "{}", "api_key": "{{env:ANTHROPIC_API_KEY}}"}}}}}}"#,

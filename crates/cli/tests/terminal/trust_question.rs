@@ -1,6 +1,6 @@
 //! The trust question at the first start in a folder.
 
-use crate::support::TestEnv;
+use crate::support::{TestEnv, is_attached};
 use crate::tui_driver::{ENTER, ESC, QUESTION_DELAY, wait_until_ready};
 use serde_json::json;
 
@@ -96,6 +96,10 @@ fn the_home_folder_is_never_trusted_without_a_warning() {
 
 #[test]
 fn a_no_to_the_trust_command_is_saved_only_if_the_user_gave_it() {
+    if is_attached() {
+        // `windlass trust` takes no server.
+        return;
+    }
     let env = TestEnv::new(&[], "");
     std::fs::write(env.root().join("AGENTS.md"), "Answer in Latin.\n").unwrap();
     let list = env.data().join("trust.json");

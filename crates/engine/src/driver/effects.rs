@@ -156,7 +156,7 @@ impl SessionDriver {
     fn on_fact(&mut self, fact: &Fact) {
         match fact {
             Fact::TurnStarted { .. } if self.lineage.ancestors.is_empty() => {
-                self.lineage.budget.reset();
+                self.lineage.budget.reset(self.session.turn_limits());
             }
             Fact::StepEnded { usage, cost, .. } => {
                 self.lineage.budget.spend(usage, *cost);

@@ -21,18 +21,19 @@ mod subagent_task;
 mod title;
 
 use crate::attachments::AttachmentCache;
+use crate::attendance::OpenQuestions;
 use crate::clock_and_ids::SessionClock;
 use crate::file_tracker::FileTracker;
 use crate::lineage::Lineage;
 use crate::session::{InputTimeAndId, Session, SessionInput};
 use crate::session_tool_caller::{PendingPermits, PendingQuestions, PendingRecords};
 use crate::session_watcher::{SessionWatcher, SubscribeRequest, Subscription};
-use crate::settings::EngineSettings;
+use crate::settings::{EngineSettings, ModelResolver};
 use crate::shared_mutex::SharedMutex;
 use crate::subagents::Subagents;
 use op_ledger::{OpLedger, QueuedOp};
 use request_hooks::{SeenDefinitions, StepTools};
-use session_handle::{ModelSwitch, SessionActivity, SessionHandle};
+use session_handle::{SessionActivity, SessionHandle};
 use session_hooks::SessionHookState;
 use std::collections::HashMap;
 use std::future::Future;
@@ -45,8 +46,8 @@ use tokio_util::sync::CancellationToken;
 use windlass_llm::wire_format::incremental_request_body::IncrementalRequestBody;
 use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::{
-    CallId, Event, FactOrigin, FactRecord, Fault, LiveEventRecord, LogPosition, OpId, OpResult,
-    SessionOp, TodoItem,
+    CallId, Event, FactOrigin, FactRecord, Fault, LiveEventRecord, LogPosition, LogSeq, OpId,
+    OpResult, SessionOp, TodoItem,
 };
 use windlass_storage::{Log, SessionClaim};
 use windlass_toolkit::ToolRuntime;
@@ -77,6 +78,8 @@ pub(crate) struct SessionDriver {
     /// Answers to operations that were passed on to subagents.
     forwarded_answers: mpsc::Sender<(OpId, OpResult)>,
     activity: watch::Sender<SessionActivity>,
+    /// The open questions of this session that `Attendance` knows.
+    open_questions: OpenQuestions,
     tasks: JoinSet<()>,
     model_task: Option<AbortHandle>,
     step_tools: StepTools,
@@ -95,6 +98,8 @@ pub(crate) struct SessionDriver {
     /// `RequestPermit`.
     spend_guard: Option<oneshot::Sender<()>>,
     stop: CancellationToken,
+    /// Ends the loop as soon as no call is running.
+    stop_after_calls: CancellationToken,
     /// Caches from earlier requests to `cached_model`, so that the next one does less work.
     cached_model: Arc<str>,
     attachment_cache: Arc<tokio::sync::Mutex<AttachmentCache>>,
@@ -121,7 +126,7 @@ pub(crate) struct AgentBase {
 /// Channels to a running session from outside its loop.
 struct SessionChannels {
     ops: mpsc::Sender<QueuedOp>,
-    model_switches: mpsc::Sender<ModelSwitch>,
+    new_models: mpsc::Sender<ModelResolver>,
     subscriptions: mpsc::Sender<SubscribeRequest>,
     activity: watch::Receiver<SessionActivity>,
 }
@@ -129,7 +134,7 @@ struct SessionChannels {
 /// The receiving ends of the channels to a session.
 struct SessionReceivers {
     ops: mpsc::Receiver<QueuedOp>,
-    model_switches: mpsc::Receiver<ModelSwitch>,
+    new_models: mpsc::Receiver<ModelResolver>,
     subscriptions: mpsc::Receiver<SubscribeRequest>,
     inputs: mpsc::Receiver<SessionInput>,
     forwarded_answers: mpsc::Receiver<(OpId, OpResult)>,
@@ -149,9 +154,9 @@ pub(crate) fn start_driver(
     let agent = base.settings.agent_name.clone();
     let lost_facts = claim.lost_facts;
     let attendance = base.lineage.attendance.clone();
-    let stop = CancellationToken::new();
-    let (SessionChannels { ops, model_switches, subscriptions, activity }, watcher, driver) =
-        build_driver(base, claim, session, stop.clone());
+    let (stop, stop_after_calls) = (CancellationToken::new(), CancellationToken::new());
+    let (SessionChannels { ops, new_models, subscriptions, activity }, watcher, driver) =
+        build_driver(base, claim, session, (stop.clone(), stop_after_calls.clone()));
     let (end_sender, end) = watch::channel(None);
     tokio::spawn(async move {
         let result = driver.await;
@@ -163,12 +168,13 @@ pub(crate) fn start_driver(
         lost_facts,
         log,
         ops,
-        model_switches,
+        new_models,
         subscriptions,
         activity,
         attendance,
         initial_head,
         stop,
+        stop_after_calls,
         end,
     };
     (handle, watcher)
@@ -179,17 +185,17 @@ fn build_driver(
     base: DriverDependencies,
     claim: SessionClaim,
     mut session: Session,
-    stop: CancellationToken,
+    (stop, stop_after_calls): (CancellationToken, CancellationToken),
 ) -> (SessionChannels, SessionWatcher, DriverFuture) {
     let DriverDependencies { log, runtime, settings, lineage, agent_base } = base;
     let (ops, op_receiver) = mpsc::channel(INPUT_CHANNEL_CAPACITY);
-    let (model_switches, switch_receiver) = mpsc::channel(1);
+    let (new_models, model_receiver) = mpsc::channel(1);
     let (inputs, input_receiver) = mpsc::channel(INPUT_CHANNEL_CAPACITY);
     let (subscriptions, subscription_receiver) = mpsc::channel(INPUT_CHANNEL_CAPACITY);
     let (forwarded_answers, forwarded_receiver) = mpsc::channel(INPUT_CHANNEL_CAPACITY);
     let (events, event_receiver) = broadcast::channel(EVENT_CHANNEL_CAPACITY);
     let (id, position) = (claim.session, LogPosition::unchecked(session.head()));
-    let initial = SessionActivity { is_busy: session.is_busy(), head: session.head() };
+    let initial = session_activity(&session, &settings, session.head());
     let (activity, activity_receiver) = watch::channel(initial);
     let watcher = SessionWatcher::from_start(
         Arc::clone(&log),
@@ -221,6 +227,7 @@ fn build_driver(
         current_origin: None,
         forwarded_answers,
         activity,
+        open_questions: OpenQuestions::new(),
         tasks: JoinSet::new(),
         model_task: None,
         step_tools: StepTools::default(),
@@ -237,28 +244,41 @@ fn build_driver(
         clock: SessionClock::default(),
         spend_guard: None,
         stop,
+        stop_after_calls,
         cached_model: "".into(),
         attachment_cache: Arc::default(),
         incremental_body: Arc::default(),
     };
     let receivers = SessionReceivers {
         ops: op_receiver,
-        model_switches: switch_receiver,
+        new_models: model_receiver,
         subscriptions: subscription_receiver,
         inputs: input_receiver,
         forwarded_answers: forwarded_receiver,
     };
     // Only the loop has a sender of events: when it ends, the streams of the watchers end too.
     (
-        SessionChannels { ops, model_switches, subscriptions, activity: activity_receiver },
+        SessionChannels { ops, new_models, subscriptions, activity: activity_receiver },
         watcher,
         Box::pin(driver.run(receivers)),
     )
 }
 
+fn session_activity(session: &Session, settings: &EngineSettings, head: LogSeq) -> SessionActivity {
+    let transcript = session.transcript();
+    SessionActivity {
+        is_busy: session.is_busy(),
+        head,
+        title: transcript.title.clone(),
+        agent: settings.agent_name.clone(),
+        model: transcript.model_choice.clone(),
+        background_count: 0,
+    }
+}
+
 impl SessionDriver {
     async fn run(mut self, mut receivers: SessionReceivers) -> Result<(), Fault> {
-        let stop = self.stop.clone();
+        let (stop, stop_after_calls) = (self.stop.clone(), self.stop_after_calls.clone());
         let (mut input, mut input_op) = (SessionInput::Resume, None);
         let mut job_events = self.runtime.workspace.job_events(self.claim.session);
         let mut attendance = self.lineage.attendance.subscribe();
@@ -296,8 +316,11 @@ impl SessionDriver {
                 tokio::select! {
                     biased;
                     () = stop.cancelled() => break 'open Ok(()),
-                    Some(switch) = receivers.model_switches.recv() => {
-                        break (self.on_model_switch(switch), None);
+                    () = stop_after_calls.cancelled(), if !self.session.has_running_call() => {
+                        break 'open Ok(());
+                    }
+                    Some(resolver) = receivers.new_models.recv() => {
+                        break (self.on_new_models(&resolver), None);
                     }
                     Some(request) = receivers.subscriptions.recv() => {
                         let _ = request.send(self.subscription());
@@ -320,7 +343,9 @@ impl SessionDriver {
                         if let Some(input) = self.on_job_event(event) {
                             break (input, None);
                         }
+                        self.publish_activity();
                     }
+                    Some(()) = self.subagents.next_end() => self.publish_activity(),
                     Some(input) = receivers.inputs.recv() => break (input, None),
                     () = tokio::time::sleep(MAX_UNWRITTEN_TIME),
                         if !self.unwritten_facts.is_empty() =>
@@ -338,6 +363,7 @@ impl SessionDriver {
             Ok(()) => self.write_facts().await,
             Err(fault) => Err(fault),
         };
+        self.lineage.attendance.replace_questions(&mut self.open_questions, OpenQuestions::new());
         // Subagents end first, each in an orderly way if it can, because they end their own jobs.
         stop.cancel();
         self.subagents.shut_down().await;
@@ -367,9 +393,25 @@ impl SessionDriver {
         }
     }
 
-    fn publish_activity(&self) {
-        let current = SessionActivity { is_busy: self.session.is_busy(), head: self.claim.head };
-        self.activity.send_if_modified(|known| std::mem::replace(known, current) != current);
+    fn publish_activity(&mut self) {
+        let session = self.claim.session;
+        let questions = self.session.open_questions();
+        let questions = questions.into_iter().map(|(call, seq)| (call, (session, seq))).collect();
+        self.lineage.attendance.replace_questions(&mut self.open_questions, questions);
+        let background_count = self.running_job_count() + self.subagents.count() as u32;
+        self.activity.send_if_modified(|known| {
+            let (transcript, is_busy) = (self.session.transcript(), self.session.is_busy());
+            let is_same = (known.is_busy, known.head) == (is_busy, self.claim.head)
+                && known.title == transcript.title
+                && known.agent == self.settings.agent_name
+                && known.model == transcript.model_choice
+                && known.background_count == background_count;
+            if !is_same {
+                let activity = session_activity(&self.session, &self.settings, self.claim.head);
+                *known = SessionActivity { background_count, ..activity };
+            }
+            !is_same
+        });
     }
 
     /// Before the model gets a prompt, adds a notice about files that changed since the model saw

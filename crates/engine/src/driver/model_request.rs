@@ -35,6 +35,7 @@ impl SessionDriver {
         let (spend_guard, usage_known) = oneshot::channel();
         self.spend_guard = Some(spend_guard);
         let budget_inputs = self.inputs.clone();
+        let answer_schema = self.session.answer_schema();
         let (attachment_cache, incremental_body) = self.request_caches(model, purpose);
         let definition_hooks = self.request_hooks(HookPoint::ToolDefinition);
         let params_hooks = self.request_hooks(HookPoint::Params);
@@ -45,12 +46,14 @@ impl SessionDriver {
         };
         let run_request = async move {
             let Some(ModelHandle { client, model, options }) = settings.model.clone() else {
-                let message = "no model is set".to_owned();
-                send_event(ModelEvent::Failed(Fault::Config { message })).await;
+                send_event(ModelEvent::Failed(settings.missing_model_fault())).await;
                 return;
             };
             let mut merged = (*options).clone();
             merged.merge(settings.agent_options.clone());
+            if let Some(schema) = &answer_schema {
+                merged.answer = Some((**schema).clone());
+            }
             let options = Arc::new(merged);
             let options = match prepare_options(options, purpose, params_hooks.as_ref()).await {
                 Ok(options) => options,

@@ -1,23 +1,50 @@
 //! User requests that the driver handles without the model: switching the model or the agent, ending
 //! jobs, and the updates after a rewind.
 
-use super::session_handle::ModelSwitch;
 use super::{AgentBase, SessionDriver};
 use crate::agent_definitions::{self, SessionOrigin};
 use crate::clock_and_ids::new_stamp;
 use crate::model_handle::NamedModel;
 use crate::session::{SessionConfig, SessionInput, SessionModel};
+use crate::settings::ModelResolver;
 use std::sync::Arc;
 use windlass_protocol::mutex_lock::lock;
-use windlass_protocol::{ContextChange, LiveEvent, OpError};
+use windlass_protocol::{ContextChange, LiveEvent, OpError, SessionOp};
 use windlass_toolkit::{Job, JobEvent};
 
 impl SessionDriver {
-    pub(super) fn on_model_switch(&mut self, switch: ModelSwitch) -> SessionInput {
-        match switch {
-            ModelSwitch::Replace(model) => self.switch_model(model),
-            ModelSwitch::Offer(model) => self.add_prompt_model(model),
+    /// Replaces the models of the session by those of another config or API key, under the same
+    /// names. One that is no longer available stays as it is.
+    pub(super) fn on_new_models(&mut self, resolver: &ModelResolver) -> SessionInput {
+        let choice = self.session.transcript().model_choice.clone();
+        if let Some(base) = &mut self.agent_base {
+            base.settings = Arc::new(base.settings.with_resolver(resolver, choice.as_ref()));
         }
+        self.settings = Arc::new(self.settings.with_resolver(resolver, choice.as_ref()));
+        self.model_input(None)
+    }
+
+    /// Switches to the model that the user chose.
+    pub(super) fn choose_model(
+        &mut self,
+        model: String,
+        effort: Option<String>,
+    ) -> Result<SessionInput, OpError> {
+        let handle = (self.settings.model_resolver)(&model, effort.as_deref());
+        let handle = handle.map_err(|fault| OpError::Invalid { text: fault.to_string() })?;
+        let named = (handle, Arc::from(model.as_str()));
+        Ok(self.switch_model(named, (model, effort)))
+    }
+
+    /// Finds the model that a prompt names for its turn. The prompt says why there is none.
+    pub(super) fn offer_prompt_model(&mut self, op: &SessionOp) -> Option<SessionInput> {
+        let SessionOp::Prompt { settings, .. } = op else { return None };
+        let name = settings.model.as_deref()?;
+        if self.settings.prompt_models.iter().any(|(_, known)| **known == *name) {
+            return None;
+        }
+        let model = (self.settings.model_resolver)(name, None).ok()?;
+        Some(self.add_prompt_model((model, name.into())))
     }
 
     fn add_prompt_model(&mut self, model: NamedModel) -> SessionInput {
@@ -32,17 +59,25 @@ impl SessionDriver {
 
     /// Switches the model, and drops `attachment_cache` and `incremental_body`, which are of no use
     /// to it.
-    fn switch_model(&mut self, (handle, model_name): NamedModel) -> SessionInput {
+    fn switch_model(
+        &mut self,
+        (handle, model_name): NamedModel,
+        choice: (String, Option<String>),
+    ) -> SessionInput {
         if let Some(base) = &mut self.agent_base {
             let settings = base.settings.with_model(handle.clone(), Arc::clone(&model_name));
             base.settings = Arc::new(settings);
         }
-        let settings = self.settings.with_model(handle, model_name);
+        self.settings = Arc::new(self.settings.with_model(handle, model_name));
+        self.model_input(Some(choice))
+    }
+
+    /// Returns the input that tells the session its model, which has changed.
+    fn model_input(&mut self, choice: Option<(String, Option<String>)>) -> SessionInput {
         let SessionConfig { model, context_window: window, price, .. } =
-            settings.session_config(&self.runtime);
-        self.settings = Arc::new(settings);
+            self.settings.session_config(&self.runtime);
         (self.attachment_cache, self.incremental_body) = Default::default();
-        SessionInput::ModelChanged { model, window, price }
+        SessionInput::ModelChanged { model, window, price, choice }
     }
 
     /// Switches to another agent: its tools, rules, model and instructions apply from the next turn
@@ -125,6 +160,11 @@ impl SessionDriver {
         jobs.retain(|job| !job.is_gone());
         workspace.end_jobs(session).await;
         jobs.iter().for_each(|job| self.emit_job(job));
+    }
+
+    pub(super) fn running_job_count(&self) -> u32 {
+        let jobs = self.runtime.workspace.background_jobs(self.claim.session);
+        jobs.iter().filter(|job| !job.is_gone()).count() as u32
     }
 
     pub(super) fn is_job_running(&self, job: u64) -> bool {

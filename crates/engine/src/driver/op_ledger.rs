@@ -4,18 +4,35 @@
 use std::collections::{HashMap, VecDeque};
 use tokio::sync::oneshot;
 use windlass_protocol::{
-    ClientInfo, Fact, FactOrigin, FactRecord, LogSeq, OpError, OpId, OpRequest, OpResult,
+    AccessRight, ClientInfo, Fact, FactOrigin, FactRecord, LogSeq, OpError, OpId, OpRequest,
+    OpResult,
 };
 
 /// Number of answers that a session remembers, for operations that come again.
 pub(crate) const MAX_REMEMBERED_OPS: usize = 1024;
+
+/// A client that sends an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpSender {
+    /// The client, as facts name it.
+    pub client: ClientInfo,
+    /// Its access right.
+    pub right: AccessRight,
+}
+
+impl OpSender {
+    /// Returns a client that the user at this machine runs.
+    pub fn local(client: ClientInfo) -> OpSender {
+        OpSender { client, right: AccessRight::Admin }
+    }
+}
 
 /// An operation in the queue of a session.
 pub(crate) struct QueuedOp {
     pub(crate) request: OpRequest,
     /// Client that sent it; `None` for Windlass itself. Facts name the client, so only operations of
     /// a client are remembered when the session is opened again.
-    pub(crate) client: Option<ClientInfo>,
+    pub(crate) sender: Option<OpSender>,
     /// Receives the answer, if the caller waits for it.
     pub(crate) reply: Option<oneshot::Sender<OpResult>>,
 }
@@ -23,7 +40,7 @@ pub(crate) struct QueuedOp {
 /// An operation that is not answered yet.
 #[derive(Default)]
 struct OpenOp {
-    client: Option<ClientInfo>,
+    sender: Option<OpSender>,
     replies: Vec<oneshot::Sender<OpResult>>,
 }
 
@@ -51,7 +68,7 @@ impl OpLedger {
     /// Returns the request if it is new. Otherwise it gets the answer of the first one, now or when
     /// that is answered.
     pub(super) fn admit(&mut self, queued: QueuedOp) -> Option<OpRequest> {
-        let QueuedOp { request, client, reply } = queued;
+        let QueuedOp { request, sender, reply } = queued;
         if let Some(answer) = self.answers.get(&request.id) {
             reply.map(|reply| reply.send(answer.clone()));
             return None;
@@ -60,15 +77,20 @@ impl OpLedger {
         let open = self.open.entry(request.id).or_default();
         open.replies.extend(reply);
         if is_new {
-            open.client = client;
+            open.sender = sender;
         }
         is_new.then_some(request)
     }
 
     /// Returns the origin of the facts of an operation that is not answered yet.
     pub(super) fn origin(&self, op: OpId) -> Option<FactOrigin> {
-        let client = self.open.get(&op)?.client.clone()?;
+        let client = self.sender(op)?.client.clone();
         Some(FactOrigin { op, client })
+    }
+
+    /// Returns the client that sent an operation that is not answered yet.
+    pub(super) fn sender(&self, op: OpId) -> Option<&OpSender> {
+        self.open.get(&op)?.sender.as_ref()
     }
 
     /// Remembers who answered a question.
@@ -137,7 +159,7 @@ mod tests {
         let (reply, receiver) = oneshot::channel();
         let request = OpRequest { id: OpId(Uuid::from_u128(id)), op: SessionOp::Compact };
         let client = ClientInfo { name: "anna".to_owned(), kind: ClientKind::Program };
-        (QueuedOp { request, client: Some(client), reply: Some(reply) }, receiver)
+        (QueuedOp { request, sender: Some(OpSender::local(client)), reply: Some(reply) }, receiver)
     }
 
     #[test]

@@ -3,11 +3,12 @@
 
 use super::SessionDriver;
 use super::op_ledger::QueuedOp;
-use crate::attendance::UnattendedPolicy;
 use crate::session::{SessionInput, SubmittedPrompt};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use windlass_protocol::{OpError, OpId, OpRequest, OpResult, SessionOp, TurnEndReason};
+use windlass_protocol::{
+    AccessRight, OpError, OpId, OpRequest, OpResult, PermissionMode, SessionOp, TurnEndReason,
+};
 
 impl SessionDriver {
     /// Returns the next input, with its operation, unless the operation is answered already or
@@ -22,6 +23,11 @@ impl SessionDriver {
             self.forward_answer(request);
             return None;
         }
+        if let Some(input) = self.offer_prompt_model(&request.op) {
+            let stamp = self.stamp(None);
+            // It only adds a name to the config of the session: there are no effects.
+            self.session.apply(stamp, input);
+        }
         match self.on_op(request) {
             Ok(input) => input.map(|input| (input, Some(id))),
             Err(error) => {
@@ -34,6 +40,9 @@ impl SessionDriver {
     /// Turns an operation into an input, or holds a prompt back until the hooks have checked it.
     fn on_op(&mut self, request: OpRequest) -> Result<Option<SessionInput>, OpError> {
         let OpRequest { id, op } = request;
+        if let SessionOp::Prompt { settings, .. } = &op {
+            self.session.check_prompt(settings)?;
+        }
         Ok(Some(match op {
             SessionOp::Prompt { text, attachments, delivery, settings }
                 if !self.session_hooks.start_answered
@@ -62,10 +71,23 @@ impl SessionDriver {
             }
             // The agent or the config may permit less than the user asks for.
             SessionOp::SetMode { mode } => {
+                let is_admin = self.ops.sender(id).is_none_or(|it| it.right >= AccessRight::Admin);
+                if !is_admin && mode > self.configured_mode() {
+                    return Err(OpError::Forbidden { needs: AccessRight::Admin });
+                }
                 let mode = self.runtime.policy.clone().with_mode(mode).mode();
                 SessionInput::Op(SessionOp::SetMode { mode })
             }
             SessionOp::SetAgent { agent } => self.switch_agent(&agent)?,
+            SessionOp::SetModel { model, effort } => self.choose_model(model, effort)?,
+            // A client elsewhere must not let a command out of the sandbox of this machine.
+            SessionOp::AnswerPermission { call, answer, .. }
+                if answer.is_yes()
+                    && self.session.asks_to_leave_sandbox(call)
+                    && self.ops.sender(id).is_some_and(|it| it.right < AccessRight::Admin) =>
+            {
+                return Err(OpError::Forbidden { needs: AccessRight::Admin });
+            }
             SessionOp::EndJob { job } if !self.is_job_running(job) => {
                 return Err(OpError::Gone { text: format!("Job {job} is not running.") });
             }
@@ -73,11 +95,17 @@ impl SessionDriver {
         }))
     }
 
+    /// Returns the mode that the config sets for new sessions.
+    fn configured_mode(&self) -> PermissionMode {
+        let runtime = self.agent_base.as_ref().map_or(&self.runtime, |base| &base.runtime);
+        runtime.policy.mode()
+    }
+
     /// Returns true for an answer to a call that is not known here, if subagents are running.
     fn is_for_subagent(&self, op: &SessionOp) -> bool {
         match op {
             SessionOp::AnswerPermission { call, .. } | SessionOp::AnswerQuestion { call, .. } => {
-                !self.session.knows_call(*call) && !self.subagents.is_empty()
+                !self.session.knows_call(*call) && self.subagents.count() > 0
             }
             _ => false,
         }
@@ -87,8 +115,7 @@ impl SessionDriver {
     /// operation when all of them have.
     fn forward_answer(&mut self, request: OpRequest) {
         let id = request.id;
-        let client = self.ops.origin(id).map(|origin| origin.client);
-        let replies = self.subagents.forward(&request, client.as_ref());
+        let replies = self.subagents.forward(&request, self.ops.sender(id));
         let answers = self.forwarded_answers.clone();
         self.tasks.spawn(async move {
             let answer = answer_of_subagents(replies).await;
@@ -99,12 +126,8 @@ impl SessionDriver {
     /// Returns an answer that declines an open question, if no user is present and the policy is not
     /// to wait for one.
     pub(super) fn unattended_answer(&self) -> Option<SessionOp> {
-        match &self.settings.unattended {
-            UnattendedPolicy::Deny { advice } if !self.lineage.attendance.is_attended() => {
-                self.session.declining_answer(advice)
-            }
-            UnattendedPolicy::Deny { .. } | UnattendedPolicy::Wait => None,
-        }
+        let advice = self.lineage.attendance.declining_advice(&self.settings.unattended)?;
+        self.session.declining_answer(advice)
     }
 
     /// Answers the operation that is the current input.

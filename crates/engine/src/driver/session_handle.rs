@@ -1,18 +1,19 @@
 //! Handle of an open session, for everything outside of its loop.
 
-use super::op_ledger::QueuedOp;
-use crate::attendance::{Attendance, AttendanceGuard};
-use crate::clock_and_ids::new_stamp;
-use crate::model_handle::{ModelHandle, NamedModel};
+use super::op_ledger::{OpSender, QueuedOp};
+use crate::attendance::{Attendance, AttendanceGuard, OpenQuestions};
+use crate::clock_and_ids::new_op_id;
 use crate::session_watcher::{SessionWatcher, SubscribeRequest};
+use crate::settings::ModelResolver;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use windlass_protocol::{
-    ClientInfo, EventCursor, Fault, LogSeq, OpError, OpId, OpRequest, OpResult, SessionId,
+    EventCursor, FactRecord, Fault, LogSeq, ModelChoice, OpError, OpRequest, OpResult, SessionId,
     SessionOp,
 };
-use windlass_storage::Log;
+use windlass_storage::{Log, PageLimit};
 
 /// Handle of an open session. All clones are for the same session, which ends when the last one is
 /// dropped, or at [`SessionHandle::close`].
@@ -26,38 +27,39 @@ pub struct SessionHandle {
     pub lost_facts: u64,
     pub(super) log: Arc<dyn Log>,
     pub(super) ops: mpsc::Sender<QueuedOp>,
-    pub(super) model_switches: mpsc::Sender<ModelSwitch>,
+    pub(super) new_models: mpsc::Sender<ModelResolver>,
     pub(super) subscriptions: mpsc::Sender<SubscribeRequest>,
     pub(super) activity: watch::Receiver<SessionActivity>,
     pub(super) attendance: Attendance,
     pub(super) initial_head: LogSeq,
     pub(super) stop: CancellationToken,
+    pub(super) stop_after_calls: CancellationToken,
     /// Result of the loop of the session, once it has ended.
     pub(super) end: watch::Receiver<Option<Result<(), Fault>>>,
 }
 
-/// A change of the models of a session.
-pub(super) enum ModelSwitch {
-    /// The new model of the session.
-    Replace(NamedModel),
-    /// A further model, for prompts that name it.
-    Offer(NamedModel),
-}
-
 /// Activity of an open session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionActivity {
     /// A turn is under way.
     pub is_busy: bool,
     /// Last position of the log.
     pub head: LogSeq,
+    /// Title of the session.
+    pub title: String,
+    /// Name of its agent.
+    pub agent: String,
+    /// Model that the user chose for it.
+    pub model: Option<ModelChoice>,
+    /// Number of background jobs and subagents that run.
+    pub background_count: u32,
 }
 
 impl SessionHandle {
     /// Sends an operation, and returns the answer of the session: the last position of the log with
     /// all facts of the operation, or the reason why it was not carried out.
-    pub async fn submit(&self, request: OpRequest, client: Option<ClientInfo>) -> OpResult {
-        let answer = self.queue(request, client).await;
+    pub async fn submit(&self, request: OpRequest, sender: Option<OpSender>) -> OpResult {
+        let answer = self.queue(request, sender).await;
         // A session that ends answers nothing more.
         answer.await.unwrap_or(Err(OpError::Stopped))
     }
@@ -66,11 +68,11 @@ impl SessionHandle {
     pub async fn queue(
         &self,
         request: OpRequest,
-        client: Option<ClientInfo>,
+        sender: Option<OpSender>,
     ) -> oneshot::Receiver<OpResult> {
         let (reply, answer) = oneshot::channel();
         // If the session has stopped, this drops `reply`.
-        let _ = self.ops.send(QueuedOp { request, client, reply: Some(reply) }).await;
+        let _ = self.ops.send(QueuedOp { request, sender, reply: Some(reply) }).await;
         answer
     }
 
@@ -78,9 +80,9 @@ impl SessionHandle {
     pub async fn queue_op(
         &self,
         op: SessionOp,
-        client: Option<ClientInfo>,
+        sender: Option<OpSender>,
     ) -> oneshot::Receiver<OpResult> {
-        self.queue(OpRequest { id: OpId(new_stamp().id), op }, client).await
+        self.queue(OpRequest { id: new_op_id(), op }, sender).await
     }
 
     /// Queues an operation without waiting for its answer. Returns false if the session has stopped.
@@ -88,17 +90,15 @@ impl SessionHandle {
         self.ops.send(new_queued_op(op)).await.is_ok()
     }
 
-    /// Switches to another model from the next step on; a step under way is not affected. Inputs
-    /// sent to the session after this call reach the new model. Returns false if the session has
-    /// stopped.
-    pub async fn switch_model(&self, model: ModelHandle, name: &str) -> bool {
-        self.model_switches.send(ModelSwitch::Replace((model, name.into()))).await.is_ok()
+    /// Replaces the models of the session by those of another config or API key, under the same
+    /// names. A step under way is not affected. Returns false if the session has stopped.
+    pub async fn replace_models(&self, resolver: ModelResolver) -> bool {
+        self.new_models.send(resolver).await.is_ok()
     }
 
-    /// Lets prompts name this model for their turn (`PromptSettings::model`). Returns false if the
-    /// session has stopped.
-    pub async fn offer_model(&self, model: NamedModel) -> bool {
-        self.model_switches.send(ModelSwitch::Offer(model)).await.is_ok()
+    /// Returns true if both are handles of the same loop, and not of a session that was opened again.
+    pub fn is_same_loop(&self, other: &SessionHandle) -> bool {
+        self.end.same_channel(&other.end)
     }
 
     /// Returns the number of facts that the session had when it was opened.
@@ -111,22 +111,27 @@ impl SessionHandle {
         self.activity.clone()
     }
 
-    /// Says that a user is present and may be asked, until the guard is dropped. Without any, the
-    /// `UnattendedPolicy` of the engine applies.
-    pub fn attend(&self) -> AttendanceGuard {
-        self.attendance.attend()
+    /// Returns the calls of the session and its subagents that wait for the user, and reports
+    /// changes.
+    pub fn open_questions(&self) -> watch::Receiver<OpenQuestions> {
+        self.attendance.open_questions()
     }
 
-    /// Watches the session: the facts after `cursor`, then its events as they happen.
-    pub async fn watch(&self, cursor: EventCursor) -> SessionWatcher {
-        let log = Arc::clone(&self.log);
-        SessionWatcher::subscribe(log, self.session, cursor, self.subscriptions.clone()).await
+    /// Returns the facts that ask the open questions.
+    pub async fn read_open_questions(&self) -> Vec<FactRecord> {
+        let questions = self.open_questions().borrow().clone();
+        let mut records = Vec::new();
+        for (session, seq) in questions.into_values() {
+            let page =
+                self.log.read_page(session, seq.saturating_sub(1), PageLimit::facts(1)).await;
+            // A question that cannot be read is asked again when the session is opened again.
+            records.extend(page.unwrap_or_default());
+        }
+        records
     }
 
-    /// Closes the session, and returns the fault that stopped it, if any. A turn under way resumes
-    /// when the session is opened again.
-    pub async fn close(&self) -> Result<(), Fault> {
-        self.stop.cancel();
+    /// Waits until the session has ended, and returns the fault that stopped it, if any.
+    pub async fn wait_until_ended(&self) -> Result<(), Fault> {
         let mut end = self.end.clone();
         match end.wait_for(Option::is_some).await {
             Ok(result) => result.clone().unwrap_or(Ok(())),
@@ -136,10 +141,45 @@ impl SessionHandle {
             }
         }
     }
+
+    /// Says that a user is present and may be asked, until the guard is dropped. Without any, the
+    /// `UnattendedPolicy` of the engine applies.
+    pub fn attend(&self) -> AttendanceGuard {
+        self.attendance.attend(true)
+    }
+
+    /// Says that a client waits for the session and has no user to answer questions, until the guard
+    /// is dropped. They are declined while no user is present.
+    pub fn attend_without_user(&self) -> AttendanceGuard {
+        self.attendance.attend(false)
+    }
+
+    /// Watches the session: the facts after `cursor`, then its events as they happen.
+    pub async fn watch(&self, cursor: EventCursor) -> SessionWatcher {
+        let log = Arc::clone(&self.log);
+        SessionWatcher::subscribe(log, self.session, cursor, self.subscriptions.clone()).await
+    }
+
+    /// Closes the session when no call is running, or when `limit` has passed. A turn under way
+    /// resumes when the session is opened again, and no command is cut off if all end in time.
+    pub async fn close_after_calls(&self, limit: Duration) -> Result<(), Fault> {
+        self.stop_after_calls.cancel();
+        match tokio::time::timeout(limit, self.wait_until_ended()).await {
+            Ok(result) => result,
+            Err(_) => self.close().await,
+        }
+    }
+
+    /// Closes the session, and returns the fault that stopped it, if any. A turn under way resumes
+    /// when the session is opened again.
+    pub async fn close(&self) -> Result<(), Fault> {
+        self.stop.cancel();
+        self.wait_until_ended().await
+    }
 }
 
 /// Returns an operation of Windlass itself, with a new id.
 pub(super) fn new_queued_op(op: SessionOp) -> QueuedOp {
-    let request = OpRequest { id: OpId(new_stamp().id), op };
-    QueuedOp { request, client: None, reply: None }
+    let request = OpRequest { id: new_op_id(), op };
+    QueuedOp { request, sender: None, reply: None }
 }

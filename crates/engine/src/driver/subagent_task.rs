@@ -109,7 +109,8 @@ impl SubagentTask {
             (self.lineage.for_subagent_of(self.parent.session), self.stop.child_token());
         let log = Arc::clone(&self.log);
         let base = DriverDependencies { log, runtime, settings, lineage, agent_base: None };
-        let (channels, mut watcher, driver) = build_driver(base, claim, state, stop.clone());
+        let (channels, mut watcher, driver) =
+            build_driver(base, claim, state, (stop.clone(), CancellationToken::new()));
         let allowed_calls = std::mem::take(&mut self.allowed_calls);
         let prompt = SessionOp::Prompt {
             text: self.pending.request.prompt.clone(),

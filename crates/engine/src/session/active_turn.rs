@@ -1,11 +1,13 @@
 //! State of the current turn: its step, its calls and the stage of each call.
 
 use super::partial_calls::PartialCall;
+use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use windlass_protocol::{
     AllowedCalls, ApprovalKind, CallAuthor, CallDescription, CallId, CallOutcome, Cost, Fact,
-    FileChange, FinishReason, LogSeq, ModelStreamKind, PermissionAnswer, SeenFileDigest, SessionId,
-    StepPurpose, ToolAccess, TurnGoal, UnixMillis, UserQuestion,
+    FileChange, FinishReason, LogSeq, ModelStreamKind, PermissionAnswer, PromptLimits,
+    SeenFileDigest, SessionId, StepPurpose, ToolAccess, TurnGoal, UnixMillis, UserQuestion,
 };
 use windlass_toolkit::{CallIntent, QuestionEffect};
 
@@ -71,6 +73,10 @@ pub(super) struct ActiveTurn {
     pub(super) allowed_calls: Vec<AllowedCalls>,
     /// Condition for the end of the turn.
     pub(super) goal: Option<TurnGoal>,
+    /// Limits that the turn's prompts name.
+    pub(super) limits: PromptLimits,
+    /// JSON Schema that the answer must match.
+    pub(super) answer_schema: Option<Arc<Value>>,
     /// The model has not been told of the goal or the allowed calls of a prompt.
     pub(super) conditions_notice_due: bool,
     /// Number of times that the goal was checked.
@@ -123,6 +129,8 @@ impl ActiveTurn {
             loop_reset_call: None,
             allowed_calls: Vec::new(),
             goal: None,
+            limits: PromptLimits::default(),
+            answer_schema: None,
             conditions_notice_due: false,
             goal_checks: 0,
             check_output: String::new(),

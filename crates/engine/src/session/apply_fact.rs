@@ -4,6 +4,7 @@
 use super::active_turn::{ActiveTurn, TurnCall};
 use super::approvals::SessionApprovals;
 use super::{Session, hook_results};
+use std::sync::Arc;
 use windlass_protocol::{
     ALLOWED_CALLS_KEY, AllowedCalls, CallAuthor, CallId, CallOutcome, ContextChange, Fact, Fault,
     FinishReason, PromptId, PromptSettings, StepPurpose,
@@ -62,6 +63,7 @@ impl Session {
             Fact::SessionOpened { .. }
             | Fact::SideRequestEnded { .. }
             | Fact::AgentChanged { .. }
+            | Fact::ModelChanged { .. }
             | Fact::ModelReasoning { .. }
             | Fact::FactsLost { .. }
             | Fact::HookRan { call: None, .. } => {}
@@ -149,12 +151,14 @@ impl Session {
     /// Applies the settings of a prompt to the turn that processes it.
     fn take_prompt_settings(&mut self, prompt: Option<PromptId>) {
         let settings = prompt.and_then(|prompt| self.queued_settings.remove(&prompt));
-        let (Some(PromptSettings { allowed_calls, goal, model, command: _ }), Some(turn)) =
-            (settings, &mut self.turn)
-        else {
-            return;
-        };
+        let (Some(settings), Some(turn)) = (settings, &mut self.turn) else { return };
+        let PromptSettings { allowed_calls, goal, model, limits, answer_schema, command: _ } =
+            settings;
         turn.allowed_calls.extend(allowed_calls);
+        turn.limits = turn.limits.lower_of(limits);
+        if answer_schema.is_some() {
+            turn.answer_schema = answer_schema.map(Arc::new);
+        }
         if model.is_some() {
             (turn.prompt_model, turn.fallback_model) = (model, None);
         }

@@ -179,6 +179,13 @@ impl Session {
         Ok(())
     }
 
+    /// Returns true if a call has asked for permission to leave the sandbox.
+    pub(crate) fn asks_to_leave_sandbox(&self, id: CallId) -> bool {
+        let Some(turn) = &self.turn else { return false };
+        let mut asked = turn.open_calls().iter().filter(|call| call.id == id);
+        asked.any(|call| call.asked_accesses.as_deref().is_some_and(leaves_sandbox))
+    }
+
     /// Approves a call that an earlier answer covers, before the user is asked.
     pub(super) fn approve_from_earlier(
         &mut self,

@@ -5,7 +5,7 @@ use crate::system_prompt::RenderedSystemPrompt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_llm::catalog::Price;
-use windlass_protocol::{CallDescription, Cost, TokenUsage};
+use windlass_protocol::{CallDescription, Cost, PromptLimits, TokenUsage};
 use windlass_toolkit::ToolRuntime;
 
 /// Limits of one turn.
@@ -25,6 +25,21 @@ pub struct TurnLimits {
     pub cost: Option<Cost>,
     /// Number of identical repetitions in a row that count as a loop.
     pub loop_repeats: usize,
+}
+
+impl TurnLimits {
+    /// Returns these limits, or those of a prompt where they are lower.
+    #[must_use]
+    pub(crate) fn with_prompt(self, prompt: PromptLimits) -> TurnLimits {
+        let own = PromptLimits {
+            steps: Some(self.steps),
+            time_ms: self.time_ms,
+            tokens: self.tokens,
+            cost: self.cost,
+        };
+        let PromptLimits { steps, time_ms, tokens, cost } = own.lower_of(prompt);
+        TurnLimits { steps: steps.unwrap_or(self.steps), time_ms, tokens, cost, ..self }
+    }
 }
 
 impl Default for TurnLimits {

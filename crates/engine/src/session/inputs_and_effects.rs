@@ -143,6 +143,8 @@ pub enum SessionInput {
         window: ContextWindow,
         /// Price of the new model.
         price: Price,
+        /// Name and effort, if an operation of the user chose the model.
+        choice: Option<(String, Option<String>)>,
     },
     /// Prompts after this one can name this model for their turn.
     ModelOffered {

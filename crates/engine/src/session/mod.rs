@@ -50,8 +50,9 @@ pub(crate) use token_estimate::estimate_tokens;
 pub(crate) use turn_end::GOAL_JUDGE_NAME;
 use uuid::Uuid;
 use windlass_protocol::{
-    CallId, ContextChange, Fact, FactRecord, FileHistory, LogSeq, OpId, PromptId, PromptSettings,
-    StepPurpose, SystemPromptState, Transcript, TurnEndReason, UnixMillis,
+    CallId, ContextChange, Fact, FactRecord, FileHistory, LogSeq, ModelChoice, OpId,
+    PromptDelivery, PromptId, PromptSettings, StepPurpose, SystemPromptState, Transcript,
+    TurnEndReason, UnixMillis,
 };
 
 /// State of a session: the fold of its log, and the work in progress.
@@ -59,7 +60,7 @@ use windlass_protocol::{
 pub struct Session {
     config: SessionConfig,
     /// The first fact, held back until another fact is written.
-    pending_opening: Option<Fact>,
+    pending_opening: Vec<Fact>,
     head: LogSeq,
     /// Time of the last recorded fact or the last input.
     now: UnixMillis,
@@ -110,10 +111,18 @@ impl EffectList {
 impl Session {
     /// Creates a session without facts. `opening` is written with the first other fact.
     pub fn new(opening: Fact, config: SessionConfig) -> Session {
-        Session::empty(Some(opening), config)
+        Session::empty(vec![opening], config)
     }
 
-    fn empty(opening: Option<Fact>, config: SessionConfig) -> Session {
+    /// Records the model that the user chose, right after the opening.
+    #[must_use]
+    pub fn with_model_choice(mut self, choice: Option<ModelChoice>) -> Session {
+        let fact = |ModelChoice { model, effort, .. }| Fact::ModelChanged { model, effort };
+        self.pending_opening.extend(choice.map(fact));
+        self
+    }
+
+    fn empty(opening: Vec<Fact>, config: SessionConfig) -> Session {
         Session {
             config,
             pending_opening: opening,
@@ -145,7 +154,7 @@ impl Session {
         log: impl IntoIterator<Item = &'a FactRecord>,
         config: SessionConfig,
     ) -> Session {
-        let mut session = Session::empty(None, config);
+        let mut session = Session::empty(Vec::new(), config);
         session.apply_records(log);
         session
     }
@@ -247,7 +256,11 @@ impl Session {
             SessionInput::BudgetExhausted { turn, step, limit } => {
                 self.budget_exhausted(turn, step, limit, &mut out)
             }
-            SessionInput::ModelChanged { model, window, price } => {
+            SessionInput::ModelChanged { model, window, price, choice } => {
+                if let Some((model, effort)) = choice {
+                    self.emit(Fact::ModelChanged { model, effort }, &mut out);
+                    out.0.push(SessionEffect::AnswerOp { result: Ok(()) });
+                }
                 if model != self.config.model {
                     self.config.fallback_models.clear();
                 }
@@ -319,7 +332,11 @@ impl Session {
         prompt: SubmittedPrompt,
         out: &mut EffectList,
     ) {
-        let SubmittedPrompt { text, attachments, delivery, settings } = prompt;
+        let SubmittedPrompt { text, attachments, mut delivery, settings } = prompt;
+        if settings.limits_turn() {
+            // They must not end the turn of another prompt.
+            delivery = PromptDelivery::Queue;
+        }
         let prompt = PromptId(stamp.id);
         let fact = Fact::PromptSubmitted { prompt, text, attachments, delivery, settings };
         self.emit(fact, out);
@@ -354,7 +371,7 @@ impl Session {
     /// Requests the next answer, or first a summary if the conversation does not fit.
     fn ask_model(&mut self, out: &mut EffectList) {
         let Some(turn) = &self.turn else { return };
-        let max_steps = self.config.limits.steps;
+        let max_steps = self.turn_limits().steps;
         let step_limit = || format!("the limit of {max_steps} requests per turn");
         let limit = (turn.steps >= max_steps).then(step_limit).or_else(|| self.limit_reached());
         if let Some(limit) = limit {
@@ -407,7 +424,7 @@ impl Session {
 
     /// Applies a fact to the state, and adds it to the log.
     fn emit(&mut self, fact: Fact, out: &mut EffectList) {
-        if let Some(opening) = self.pending_opening.take() {
+        for opening in std::mem::take(&mut self.pending_opening) {
             self.apply_fact(&opening);
             out.push_fact(opening);
         }

@@ -7,7 +7,7 @@ use serde_json::json;
 use windlass_protocol::file_history::UNDO_TOOL;
 use windlass_protocol::{
     CallAuthor, CallId, Fact, LiveEvent, LogSeq, OpError, OpId, PartialCallProgress,
-    PermissionAnswer, SessionOp, StepPurpose, StreamedText,
+    PermissionAnswer, PromptSettings, SessionOp, StepPurpose, StreamedText,
 };
 
 /// Number of answers and operations whose positions a session remembers.
@@ -23,6 +23,7 @@ impl Session {
     ) -> Result<(), OpError> {
         match op {
             SessionOp::Prompt { text, attachments, delivery, settings } => {
+                self.check_prompt(&settings)?;
                 let prompt = SubmittedPrompt { text, attachments, delivery, settings };
                 self.submit_prompt(stamp, prompt, out);
                 Ok(())
@@ -63,6 +64,8 @@ impl Session {
             SessionOp::SetMode { mode } => self.change_mode(mode, out),
             // The driver knows the agents: see `SessionInput::AgentChanged`.
             SessionOp::SetAgent { .. } => Ok(()),
+            // The driver knows the models: see `SessionInput::ModelChanged`.
+            SessionOp::SetModel { .. } => Ok(()),
             SessionOp::Interrupt { turn } => {
                 let current = self.turn.as_ref().map(|current| current.number);
                 if current.is_none() || turn.is_some() && turn != current {
@@ -120,6 +123,51 @@ impl Session {
                 | CallStage::Done(_) => None,
             }
         })
+    }
+
+    /// Refuses a prompt whose limits cannot be checked.
+    pub(crate) fn check_prompt(&self, settings: &PromptSettings) -> Result<(), OpError> {
+        let own_model = settings
+            .model
+            .as_ref()
+            .and_then(|model| self.config.prompt_models.iter().find(|known| known.name == *model));
+        let price = own_model.map_or(&self.config.price, |model| &model.price);
+        if settings.limits.cost.is_some() && price.input.is_none() {
+            let text = "The price of this model is unknown, so its cost cannot be limited. \
+                        Limit the tokens instead (`--max-tokens`), or use a model with a price.";
+            return Err(OpError::Invalid { text: text.to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Returns the calls that wait for an answer of the user, and the positions of their questions.
+    pub(crate) fn open_questions(&self) -> Vec<(CallId, LogSeq)> {
+        let Some(turn) = &self.turn else { return Vec::new() };
+        let is_waiting = |call: &&super::active_turn::TurnCall| match &call.stage {
+            CallStage::AwaitingPermission(_) => {
+                call.approval_state == ApprovalState::Asked && call.answer.is_none()
+            }
+            CallStage::Running(_) => {
+                let question = &call.question_state;
+                question.effect.is_some() && question.answers.is_none()
+            }
+            CallStage::NotStarted
+            | CallStage::Preparing
+            | CallStage::Reconciling
+            | CallStage::Done(_) => false,
+        };
+        let waiting = turn.open_calls().iter().filter(is_waiting);
+        waiting.filter_map(|call| Some((call.id, call.asked_seq?))).collect()
+    }
+
+    /// Returns true while a call runs that would be cut off if the session ended.
+    pub(crate) fn has_running_call(&self) -> bool {
+        let is_running = |call: &super::active_turn::TurnCall| {
+            let question = &call.question_state;
+            let is_waiting = question.effect.is_some() && question.answers.is_none();
+            matches!(call.stage, CallStage::Running(_)) && !is_waiting
+        };
+        self.turn.as_ref().is_some_and(|turn| turn.open_calls().iter().any(is_running))
     }
 
     /// Returns true if the call is or was one of this session, not of a subagent.

@@ -130,6 +130,7 @@ pub(super) fn is_failure_of_model(fault: &Fault) -> bool {
         | Fault::ContextOverflow { .. }
         | Fault::ModelRefused { .. }
         | Fault::Storage { .. }
+        | Fault::SessionBusy { .. }
         | Fault::Config { .. }
         | Fault::Internal { .. } => false,
     }

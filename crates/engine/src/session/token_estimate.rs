@@ -177,6 +177,7 @@ impl TokenEstimator {
             Fact::SessionOpened { .. }
             | Fact::ModeChanged { .. }
             | Fact::AgentChanged { .. }
+            | Fact::ModelChanged { .. }
             | Fact::SessionRenamed { .. }
             | Fact::SideRequestEnded { .. }
             | Fact::SessionForked { .. }

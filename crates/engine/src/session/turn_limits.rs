@@ -4,7 +4,9 @@
 //! one step at max. A timer also checks the time in between.
 
 use super::active_turn::CallStage;
-use super::{EffectList, Session, SessionEffect};
+use super::{EffectList, Session, SessionEffect, TurnLimits};
+use serde_json::Value;
+use std::sync::Arc;
 use windlass_protocol::{Cost, FinishReason, TokenUsage, TurnEndReason};
 
 /// Time that canceled calls get to stop after the time limit.
@@ -18,11 +20,22 @@ fn format_dollars(cost: Cost) -> String {
 }
 
 impl Session {
+    /// Returns the limits of the turn: those of the config and of its prompts.
+    pub(crate) fn turn_limits(&self) -> TurnLimits {
+        let prompt = self.turn.as_ref().map(|turn| turn.limits).unwrap_or_default();
+        self.config.limits.with_prompt(prompt)
+    }
+
+    /// Returns the JSON Schema that the answer of the turn must match, if its prompt names one.
+    pub(crate) fn answer_schema(&self) -> Option<Arc<Value>> {
+        self.turn.as_ref()?.answer_schema.clone()
+    }
+
     /// Returns the limit that the turn has reached, if any; the request limit is checked in
     /// `ask_model`.
     pub(super) fn limit_reached(&self) -> Option<String> {
         let turn = self.turn.as_ref().filter(|turn| turn.has_prompt)?;
-        let limits = &self.config.limits;
+        let limits = self.turn_limits();
         if let Some(max) = limits.tokens.filter(|max| turn.tokens >= *max) {
             return Some(format!("the limit of {max} tokens per turn"));
         }
@@ -37,7 +50,7 @@ impl Session {
     fn time_left(&self) -> Option<u64> {
         let turn = self.turn.as_ref().filter(|turn| turn.has_prompt)?;
         let elapsed = self.now.0.saturating_sub(turn.started_at.0);
-        Some(self.config.limits.time_ms?.saturating_sub(elapsed))
+        Some(self.turn_limits().time_ms?.saturating_sub(elapsed))
     }
 
     /// Requests a `TurnTimeout` for the end of the turn's time.

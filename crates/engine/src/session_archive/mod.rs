@@ -22,9 +22,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{BufRead, Read};
 use validate_log::LogValidator;
-use windlass_protocol::{
-    BlobRef, CallOutcome, Fact, FactRecord, Fault, PermissionMode, RecordCheck, SessionId,
-};
+use windlass_protocol::{BlobRef, Fact, FactRecord, Fault, PermissionMode, RecordCheck, SessionId};
 use windlass_storage::{PageLimit, StorageError, read_all};
 
 const FORMAT_VERSION: u32 = 3;
@@ -215,17 +213,7 @@ fn add_check(text: String, check: &mut RecordCheck) -> String {
 
 /// Collects the blobs that facts reference: attachments and full outputs.
 fn referenced_blobs(records: &[FactRecord]) -> BTreeSet<BlobRef> {
-    let mut blobs = BTreeSet::new();
-    for record in records {
-        if let Fact::PromptSubmitted { attachments, .. } = &record.fact {
-            blobs.extend(attachments.iter().map(|file| file.blob.clone()));
-        }
-        if let Fact::CallSettled { outcome: CallOutcome::Completed { output }, .. } = &record.fact {
-            blobs.extend(output.attachments.iter().map(|file| file.blob.clone()));
-            blobs.extend(output.full_text.clone());
-        }
-    }
-    blobs
+    records.iter().flat_map(|record| record.fact.named_blobs()).cloned().collect()
 }
 
 fn read_header(lines: &mut ArchiveLineReader<'_>) -> Result<ArchiveHeader, Fault> {

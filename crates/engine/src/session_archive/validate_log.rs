@@ -106,6 +106,7 @@ impl LogValidator {
             | Fact::SystemPromptSet { .. }
             | Fact::ModeChanged { .. }
             | Fact::AgentChanged { .. }
+            | Fact::ModelChanged { .. }
             | Fact::SessionRenamed { .. }
             | Fact::SideRequestEnded { .. }
             | Fact::OutputsPruned { .. }

@@ -166,6 +166,7 @@ impl SessionTelemetry {
             Fact::SystemPromptSet { .. }
             | Fact::ModeChanged { .. }
             | Fact::AgentChanged { .. }
+            | Fact::ModelChanged { .. }
             | Fact::OutputsPruned { .. }
             | Fact::ApprovalsRevoked
             | Fact::PromptSteered { .. }

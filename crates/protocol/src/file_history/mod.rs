@@ -216,6 +216,7 @@ impl FileHistory {
             | Fact::ModeChanged { .. }
             | Fact::ApprovalsRevoked
             | Fact::AgentChanged { .. }
+            | Fact::ModelChanged { .. }
             | Fact::PromptSteered { .. }
             | Fact::QuestionAsked { .. }
             | Fact::QuestionAnswered { .. }

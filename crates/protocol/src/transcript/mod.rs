@@ -51,6 +51,9 @@ pub struct Transcript {
     /// Agent from `SessionOpened`.
     #[serde(default)]
     pub agent: String,
+    /// Model that the user chose for the session (`ModelChanged`), if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_choice: Option<ModelChoice>,
     /// Tool call that started the session, if any (`SessionOpened::parent`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentCall>,
@@ -82,6 +85,20 @@ pub struct Transcript {
     /// Index in `Message::parts` of the call that changed last.
     #[serde(skip)]
     last_changed_part: usize,
+}
+
+/// A model that the user chose for a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelChoice {
+    /// The model, as `provider/model`.
+    pub model: String,
+    /// Reasoning effort or variant of the model; that of the config if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    /// True if the session switched to another agent since. The model of an agent that has its own
+    /// applies then.
+    #[serde(default)]
+    pub precedes_agent: bool,
 }
 
 /// A prompt that waits for delivery to the model.
@@ -154,7 +171,19 @@ impl Transcript {
                 self.system_prompt = Some(text.as_str().into())
             }
             Fact::ModeChanged { mode } => self.mode = Some(*mode),
-            Fact::AgentChanged { agent } => self.agent.clone_from(agent),
+            Fact::AgentChanged { agent } => {
+                self.agent.clone_from(agent);
+                if let Some(choice) = &mut self.model_choice {
+                    choice.precedes_agent = true;
+                }
+            }
+            Fact::ModelChanged { model, effort } => {
+                self.model_choice = Some(ModelChoice {
+                    model: model.clone(),
+                    effort: effort.clone(),
+                    precedes_agent: false,
+                });
+            }
             Fact::OutputsPruned { calls } => {
                 for call in calls {
                     self.update_call(*call, |call| call.pruned = true);

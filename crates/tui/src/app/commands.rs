@@ -66,6 +66,7 @@ impl App {
                 self.send_op(SessionOp::RenameSession { title: arguments.to_owned() }, ui_effects);
             }
             UiCommand::Rename => self.show_hint("Usage: /rename TITLE"),
+            UiCommand::Detach => self.detach(ui_effects),
             UiCommand::Retry => self.retry(ui_effects),
             UiCommand::Compact => self.send_op(SessionOp::Compact, ui_effects),
             UiCommand::Export => match self.state.session {

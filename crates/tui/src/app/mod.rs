@@ -5,6 +5,7 @@ mod agent_switch;
 mod attention;
 mod block_selection;
 mod commands;
+pub(crate) mod connection;
 pub(crate) mod side_panel;
 mod startup;
 pub(crate) mod status;
@@ -83,6 +84,8 @@ enum PendingResponse {
     WrittenPath,
     /// The agents, to switch to the next one.
     NextAgent,
+    /// The end of `DetachSession`; the user interface ends then.
+    Detached,
 }
 
 /// The application state: the parts of the screen, the `SessionState` and the requests under way.
@@ -136,7 +139,7 @@ impl App {
         }
         let mut ui_effects = Vec::new();
         let id = app.with_parts(&mut ui_effects, |_, cx| {
-            cx.send_request(windlass_protocol::frontend_messages::FrontendRequest::Status)
+            cx.send_request(windlass_protocol::frontend_messages::FrontendRequest::status())
         });
         app.pending_responses.insert(id, PendingResponse::HostStatus);
         (app, ui_effects)

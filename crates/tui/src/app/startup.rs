@@ -45,7 +45,7 @@ impl App {
         let prompt = self.initial_prompt.take();
         match self.initial_session.take() {
             Some(session) => self.send_request(
-                FrontendRequest::OpenSession { session },
+                FrontendRequest::OpenSession { session, resume: false },
                 PendingResponse::InitialSessionOpened(prompt),
                 ui_effects,
             ),

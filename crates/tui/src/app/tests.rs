@@ -48,7 +48,7 @@ impl TestApp {
     fn open() -> TestApp {
         let mut env = TestApp::new();
         env.perform_command(UiCommand::NewSession);
-        env.answer(HostResponse::SessionOpened { session: session(), head: 0 });
+        env.answer(HostResponse::SessionOpened { session: session(), head: 0, model: None });
         env.sent.clear();
         env
     }
@@ -150,10 +150,60 @@ fn the_first_prompt_starts_a_session_and_is_sent_to_it() {
     env.enter();
     assert!(matches!(env.sent.last().unwrap().request, FrontendRequest::NewSession { .. }));
     assert!(env.ops().is_empty(), "no op is sent before the session is open");
-    env.answer(HostResponse::SessionOpened { session: session(), head: 0 });
+    env.answer(HostResponse::SessionOpened { session: session(), head: 0, model: None });
     let is_prompt =
         |op: &SessionOp| matches!(op, SessionOp::Prompt { text, .. } if text == "hello");
     assert_eq!(env.ops().iter().filter(|op| is_prompt(op)).count(), 1, "{:?}", env.ops());
+}
+
+#[test]
+fn a_local_session_is_handed_over_and_the_user_interface_ends() {
+    let mut env = TestApp::open();
+    env.perform_command(UiCommand::Detach);
+    let request = FrontendRequest::DetachSession { session: session() };
+    assert_eq!(env.sent.last().unwrap().request, request);
+    env.fail(Fault::Config { message: "no server runs on this machine".into() });
+    assert!(env.text().contains("no server runs"), "{}", env.text());
+    assert!(!env.ui_effects.contains(&UiEffect::Quit));
+    env.perform_command(UiCommand::Detach);
+    env.answer(HostResponse::Done);
+    assert!(env.ui_effects.contains(&UiEffect::Quit));
+
+    let mut env = TestApp::open();
+    env.app.state.host_status.host = Some("tower".into());
+    env.perform_command(UiCommand::Detach);
+    assert!(env.sent.is_empty());
+    assert!(env.text().contains("in the server already"), "{}", env.text());
+}
+
+#[test]
+fn a_question_that_another_client_answers_says_by_whom() {
+    let mut env = TestApp::open();
+    env.start_turn();
+    let call = windlass_protocol::CallId(uuid::Uuid::from_u128(2));
+    let command = "touch made.txt".to_owned();
+    env.fact(Fact::PermissionAsked {
+        danger: Default::default(),
+        call,
+        accesses: vec![windlass_protocol::ToolAccess::RunCommand { command, folder: ".".into() }],
+        reason: "no rule allows it".into(),
+        preview: None,
+        approval_kind: None,
+        repair: None,
+    });
+    assert!(env.text().contains("touch made.txt"), "{}", env.text());
+    let client = windlass_protocol::ClientInfo {
+        name: "bob".into(),
+        kind: windlass_protocol::ClientKind::WebPage,
+    };
+    let answer = windlass_protocol::PermissionAnswer::Once;
+    let record =
+        FactRecord::new(session(), 90, UnixMillis(0), Fact::PermissionAnswered { call, answer });
+    let op = windlass_protocol::OpId(uuid::Uuid::from_u128(9));
+    let origin = Some(windlass_protocol::FactOrigin { op, client });
+    let event = Box::new(Event::Fact(FactRecord { origin, ..record }));
+    env.update(AppEvent::HostMessage(Box::new(HostMessage::Event { event })));
+    assert!(env.text().contains("answered by bob (web page)"), "{}", env.text());
 }
 
 #[test]
@@ -166,11 +216,11 @@ fn the_initial_prompt_is_sent_once_to_a_new_or_resumed_session() {
     let mut env = TestApp::with(options);
     assert!(matches!(env.sent.last().unwrap().request, FrontendRequest::OpenSession { .. }));
     assert!(env.ops().is_empty());
-    env.answer(HostResponse::SessionOpened { session: session(), head: 12 });
+    env.answer(HostResponse::SessionOpened { session: session(), head: 12, model: None });
     assert_eq!(env.ops(), [SessionOp::prompt("go on")]);
     let options = TuiOptions { prompt: Some("go on".into()), ..TuiOptions::default() };
     let mut env = TestApp::with(options);
-    env.answer(HostResponse::SessionOpened { session: session(), head: 0 });
+    env.answer(HostResponse::SessionOpened { session: session(), head: 0, model: None });
     assert_eq!(env.ops(), [SessionOp::prompt("go on")]);
 }
 
@@ -195,14 +245,14 @@ fn the_files_that_an_initial_prompt_mentions_are_attached() {
         let mut env = TestApp::with(options);
         let is_resumed = initial_session.is_some();
         if is_resumed {
-            env.answer(HostResponse::SessionOpened { session: session(), head: 12 });
+            env.answer(HostResponse::SessionOpened { session: session(), head: 12, model: None });
         }
         let last = &env.sent.last().unwrap().request;
         assert!(matches!(last, FrontendRequest::PreparePrompt { .. }), "{text}: {last:?}");
         let (attachments, warnings) = (vec![file.clone()], Vec::new());
         env.answer(HostResponse::PreparedPrompt { attachments, warnings });
         if !is_resumed {
-            env.answer(HostResponse::SessionOpened { session: session(), head: 0 });
+            env.answer(HostResponse::SessionOpened { session: session(), head: 0, model: None });
         }
         let ops = env.ops();
         let [SessionOp::Prompt { text: sent, attachments, .. }] = ops.as_slice() else {
@@ -293,7 +343,7 @@ fn a_mode_chosen_before_the_first_prompt_is_set_in_the_session() {
     assert_eq!(env.app.state().mode, PermissionMode::Auto);
     env.type_text("go");
     env.enter();
-    env.answer(HostResponse::SessionOpened { session: session(), head: 0 });
+    env.answer(HostResponse::SessionOpened { session: session(), head: 0, model: None });
     let ops = env.ops();
     assert_eq!(ops.first(), Some(&SessionOp::SetMode { mode: PermissionMode::Auto }), "{ops:?}");
     assert!(matches!(ops.get(1), Some(SessionOp::Prompt { .. })), "{ops:?}");
@@ -592,7 +642,7 @@ fn a_new_session_keeps_the_mode_that_the_screen_shows() {
     let mut env = TestApp::open();
     env.fact(Fact::ModeChanged { mode: PermissionMode::Plan });
     env.perform_command(UiCommand::NewSession);
-    env.answer(HostResponse::SessionOpened { session: session(), head: 0 });
+    env.answer(HostResponse::SessionOpened { session: session(), head: 0, model: None });
     assert_eq!(env.ops(), [SessionOp::SetMode { mode: PermissionMode::Plan }]);
     assert_eq!(env.app.state().mode, PermissionMode::Plan);
 }
@@ -604,7 +654,7 @@ fn a_prompt_of_the_command_line_is_never_run() {
         let mut env = TestApp::with(options);
         let (attachments, warnings) = Default::default();
         env.answer(HostResponse::PreparedPrompt { attachments, warnings });
-        env.answer(HostResponse::SessionOpened { session: session(), head: 0 });
+        env.answer(HostResponse::SessionOpened { session: session(), head: 0, model: None });
         let ops = env.ops();
         let [SessionOp::Prompt { text: sent, .. }] = &ops[..] else { panic!("{text}: {ops:?}") };
         assert_eq!(sent.trim(), text.trim());

@@ -12,7 +12,7 @@ use crate::transcript::ScrollTarget;
 use crate::ui_context::UiEffect;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use windlass_protocol::frontend_messages::{FrontendRequest, HostMessage, HostResponse};
-use windlass_protocol::{Event, Fault, OpError, PromptDelivery, SessionId, SessionOp};
+use windlass_protocol::{Event, Fault, OpError, PromptDelivery, SessionOp};
 
 const HINT_DURATION_MS: u64 = 4_000;
 
@@ -284,7 +284,7 @@ impl App {
         let submission =
             Submission::CustomCommand { name: name.clone(), arguments: arguments.clone() };
         self.send_request(
-            FrontendRequest::ExpandCommand { name, arguments },
+            FrontendRequest::ExpandCommand { session: None, name, arguments },
             PendingResponse::ExpandedCommand(submission),
             ui_effects,
         );
@@ -297,7 +297,7 @@ impl App {
     pub(super) fn send_op(&mut self, op: SessionOp, ui_effects: &mut Vec<UiEffect>) {
         if let Some(session) = self.state.session {
             self.send_request(
-                FrontendRequest::SessionOp { session, op },
+                FrontendRequest::SessionOp { session, id: None, op },
                 PendingResponse::FailureOnly,
                 ui_effects,
             );
@@ -324,27 +324,25 @@ impl App {
             HostMessage::Response { id, response } => self.on_response(id, response, ui_effects),
             HostMessage::Notice { text } => self.transcript.add_note(&text),
             HostMessage::Servers { servers } => self.state.host_status.servers = servers,
+            HostMessage::OpenQuestions { records } => {
+                for event in records.into_iter().map(Event::Fact) {
+                    self.with_parts(ui_effects, |parts, cx| parts.questions.on_event(&event, cx));
+                    self.notify_user(&event, ui_effects);
+                }
+            }
+            HostMessage::Disconnected { reason } => self.on_disconnected(&reason),
+            HostMessage::Reconnected => self.on_reconnected(),
+            HostMessage::Clients { session, clients, is_live } => {
+                self.state.set_clients(session, clients, is_live);
+            }
             HostMessage::SessionStopped { session, fault } => {
                 self.on_session_stopped(session, &fault, ui_effects)
             }
         }
     }
 
-    fn on_session_stopped(
-        &mut self,
-        session: SessionId,
-        fault: &Fault,
-        ui_effects: &mut Vec<UiEffect>,
-    ) {
-        self.with_parts(ui_effects, |parts, cx| parts.questions.on_session_stopped(session, cx));
-        if Some(session) == self.state.session {
-            self.state.turn = None;
-            self.state.jobs.clear();
-            self.transcript.add_note(&crate::error_hints::describe(fault));
-        }
-    }
-
     fn on_event(&mut self, event: &Event, ui_effects: &mut Vec<UiEffect>) {
+        self.note_foreign_answer(event);
         self.state.on_event(event, self.now);
         self.with_parts(ui_effects, |parts, cx| {
             parts.transcript.on_event(event, cx);
@@ -373,12 +371,14 @@ impl App {
             | OpError::TurnRunning { .. }
             | OpError::Invalid { .. }
             | OpError::Gone { .. }
+            | OpError::Forbidden { .. }
             // While the model works, a note in the transcript would scroll away.
             | OpError::Stopped if self.state.is_busy() => self.show_hint(&error.to_string()),
             OpError::AlreadyAnswered { .. }
             | OpError::TurnRunning { .. }
             | OpError::Invalid { .. }
             | OpError::Gone { .. }
+            | OpError::Forbidden { .. }
             | OpError::Stopped => self.transcript.add_note(&error.to_string()),
         }
     }
@@ -407,7 +407,7 @@ impl App {
             }
             self.on_host_status(&response);
             match response {
-                Ok(HostResponse::SessionOpened { session, head }) => {
+                Ok(HostResponse::SessionOpened { session, head, .. }) => {
                     self.on_session_opened(session, head, None, ui_effects)
                 }
                 Ok(HostResponse::OpRejected { error }) => self.on_op_rejected(&error),
@@ -433,13 +433,13 @@ impl App {
             }
             (
                 PendingResponse::SessionOpened(submission),
-                Ok(HostResponse::SessionOpened { session, head }),
+                Ok(HostResponse::SessionOpened { session, head, .. }),
             ) => {
                 self.on_session_opened(session, head, submission, ui_effects);
             }
             (
                 PendingResponse::InitialSessionOpened(prompt),
-                Ok(HostResponse::SessionOpened { session, head }),
+                Ok(HostResponse::SessionOpened { session, head, .. }),
             ) => {
                 self.on_session_opened(session, head, None, ui_effects);
                 self.submit_initial_prompt(prompt, ui_effects);
@@ -459,6 +459,7 @@ impl App {
             (PendingResponse::StatusLine, Ok(HostResponse::StatusLine { text })) => {
                 self.status_text = text;
             }
+            (PendingResponse::Detached, Ok(HostResponse::Done)) => ui_effects.push(UiEffect::Quit),
             (PendingResponse::WrittenPath, Ok(HostResponse::Path { path })) => {
                 self.transcript.add_note(&format!("Exported to {path}"));
             }

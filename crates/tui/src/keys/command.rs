@@ -30,6 +30,7 @@ pub enum UiCommand {
     Fork,
     Rewind,
     Rename,
+    Detach,
     Retry,
     Compact,
     Undo,

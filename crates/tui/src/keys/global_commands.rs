@@ -90,6 +90,12 @@ pub(super) const GLOBAL_COMMANDS: &[CommandEntry] = &[
         "Rename this session: /rename TITLE",
     ),
     command_entry(
+        UiCommand::Detach,
+        ("detach", KeyScope::Global, true),
+        "",
+        "Hand this session over to the server and quit",
+    ),
+    command_entry(
         UiCommand::Retry,
         ("retry", KeyScope::Global, true),
         "",

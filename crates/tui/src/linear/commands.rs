@@ -5,6 +5,7 @@ use crate::app::side_panel::{SERVER_HEADINGS, state_note};
 use crate::app::status::session_facts;
 use crate::keys::{COMMAND_TABLE, UiCommand, find_slash_command};
 use crate::panel::jobs::describe_job;
+use crate::panel::session_picker::describe_open_session;
 use crate::panel::{report_list, session_tree};
 use crate::questions::queue::PreApproval;
 use crate::ui_context::UiEffect;
@@ -70,12 +71,13 @@ impl LinearUi {
                         _ => (TrustDecision::Trust, "This folder is trusted."),
                     };
                     self.send_request(
-                        FrontendRequest::SetTrust { decision },
+                        FrontendRequest::SetTrust { decision, seen: None },
                         LinearPendingResponse::SuccessMessage(message.to_owned()),
                     );
                 }
                 "no" => {
-                    let request = FrontendRequest::SetTrust { decision: TrustDecision::Decline };
+                    let request =
+                        FrontendRequest::SetTrust { decision: TrustDecision::Decline, seen: None };
                     self.send_request(
                         request,
                         LinearPendingResponse::SuccessMessage(
@@ -163,6 +165,7 @@ impl LinearUi {
                 self.send_op(SessionOp::RenameSession { title: arguments.to_owned() })
             }
             UiCommand::Compact => self.send_op(SessionOp::Compact),
+            UiCommand::Detach => self.run_detach_command(session),
             UiCommand::Undo => self.send_request(
                 changes(UndoScope::LastTurn, DiffDirection::Reverse),
                 LinearPendingResponse::UndoPreview,
@@ -296,15 +299,13 @@ impl LinearUi {
 
     fn run_sessions_command(&mut self, arguments: &str) {
         if arguments.is_empty() {
-            let workspace = Some(self.state.host_status.root.clone());
-            let query = SessionQuery::Sessions { workspace };
-            return self
-                .send_request(FrontendRequest::Query { query }, LinearPendingResponse::Printed);
+            let request = FrontendRequest::ListOpenSessions;
+            return self.send_request(request, LinearPendingResponse::OpenSessions);
         }
         let number = arguments.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         match number.and_then(|number| self.listed_sessions.get(number).copied()) {
             Some(session) => self.send_request(
-                FrontendRequest::OpenSession { session },
+                FrontendRequest::OpenSession { session, resume: false },
                 LinearPendingResponse::SessionOpened(DeferredSessionAction::Nothing),
             ),
             None => self.print("Unknown session number; /sessions lists the sessions."),
@@ -332,7 +333,10 @@ impl LinearUi {
                         _ => format!(", fork, level {}", row.depth),
                     };
                     let title = to_one_line(&row.summary.title);
-                    self.print_quoted(&format!("{}. {title}{fork}{subagents}", number + 1), 1);
+                    let state = describe_open_session(&self.open_sessions, row.summary.session);
+                    let state = state.map(|state| format!(", {state}")).unwrap_or_default();
+                    let line = format!("{}. {title}{fork}{subagents}{state}", number + 1);
+                    self.print_quoted(&line, 1);
                 }
                 self.print(match rows.is_empty() {
                     true => "No sessions yet.",

@@ -135,7 +135,7 @@ impl LinearUi {
         match (action, self.state.session) {
             (QuestionKeyOutcome::Answer(op), Some(session)) => {
                 let id = self.send_request_with_id(
-                    FrontendRequest::SessionOp { session, op },
+                    FrontendRequest::SessionOp { session, id: None, op },
                     LinearPendingResponse::FailureOnly,
                 );
                 self.questions.mark_answered(id);

@@ -5,6 +5,7 @@ use super::state::{LinearPendingResponse, LinearUi};
 use crate::app::status::format_count;
 use windlass_protocol::display_text::{pluralize, to_one_line};
 use windlass_protocol::frontend_messages::FrontendRequest;
+use windlass_protocol::session_stream::OpenSessionState;
 use windlass_protocol::{
     ContextUsagePart, LogSeq, MessagePart, MessageRole, PromptHistoryRow, SessionId, SessionOp,
     SessionQuery, Transcript,
@@ -26,6 +27,13 @@ impl LinearUi {
             Some((to, _)) => self.send_op(SessionOp::Rewind { to: *to }),
             None => self.print("Unknown number; /rewind lists the prompts."),
         }
+    }
+
+    /// Requests the sessions of this folder, to print them with the state of those that are open.
+    pub(super) fn request_sessions(&mut self, open_sessions: Vec<OpenSessionState>) {
+        self.open_sessions = open_sessions;
+        let query = SessionQuery::Sessions { workspace: Some(self.state.host_status.root.clone()) };
+        self.send_request(FrontendRequest::Query { query }, LinearPendingResponse::Printed);
     }
 
     /// Reports a rewind, with the prompt that it took back. The listed numbers are no longer valid.

@@ -18,6 +18,7 @@ pub(super) const COMMAND_GROUPS: [(&str, &[UiCommand]); 5] = [
             UiCommand::Rename,
             UiCommand::Compact,
             UiCommand::Export,
+            UiCommand::Detach,
             UiCommand::Quit,
         ],
     ),

@@ -20,7 +20,7 @@ mod report;
 pub(crate) mod report_list;
 mod report_rows;
 mod rewind;
-mod session_picker;
+pub(crate) mod session_picker;
 pub(crate) mod session_tree;
 mod shared_rows;
 mod subagents;

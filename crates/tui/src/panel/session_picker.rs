@@ -12,6 +12,7 @@ use crate::ui_context::UiContext;
 use std::collections::BTreeSet;
 use windlass_protocol::display_text::{format_age, pluralize};
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
+use windlass_protocol::session_stream::OpenSessionState;
 use windlass_protocol::{
     Fault, QueryReply, SessionId, SessionQuery, SessionSearchHit, SessionSummary, TurnEndReason,
     UnixMillis,
@@ -27,6 +28,9 @@ const CONTENT_GROUP: &str = "Found in the conversation";
 pub struct SessionPicker {
     /// All sessions of the folder, also those of subagents.
     sessions: Vec<SessionSummary>,
+    open_request: Option<u64>,
+    /// The sessions that are open in the host or in the server of this machine.
+    open_sessions: Vec<OpenSessionState>,
     /// The sessions whose subagents are shown.
     expanded: BTreeSet<SessionId>,
     hits: Vec<SessionSearchHit>,
@@ -42,12 +46,15 @@ pub struct SessionPicker {
 impl SessionPicker {
     /// Requests the sessions of this folder and opens the picker.
     pub fn open(filter: &str, cx: &mut UiContext<'_>) -> ListPanel<SessionPicker> {
+        let open_request = Some(cx.send_request(FrontendRequest::ListOpenSessions));
         let workspace = Some(cx.state.host_status.root.clone()).filter(|root| !root.is_empty());
         let list_request = cx.send_query(SessionQuery::Sessions { workspace });
         let mut list = FilterList::loading("Loading sessions", "No sessions in this folder yet");
         list.set_filter(filter.trim());
         let picker = SessionPicker {
             sessions: Vec::new(),
+            open_request,
+            open_sessions: Vec::new(),
             expanded: BTreeSet::new(),
             hits: Vec::new(),
             list_request,
@@ -72,7 +79,10 @@ impl SessionPicker {
             };
             let item = ListItem::new(title)
                 .with_column(relation)
-                .with_column(describe_end(summary))
+                .with_column(
+                    describe_open_session(&self.open_sessions, summary.session)
+                        .unwrap_or_else(|| describe_end(summary)),
+                )
                 .with_column(cost)
                 .with_column(format_age(summary.changed_at, UnixMillis(cx.now)));
             let branch = if cx.appearance.ascii { "`- " } else { "└ " };
@@ -169,6 +179,20 @@ fn open_session(request: FrontendRequest) -> ListControllerDecision {
     ListControllerDecision::Request(request, "Opening the session", PanelResult::Nothing)
 }
 
+/// Returns what an open session does; `None` if there is nothing to mention.
+pub(crate) fn describe_open_session(
+    open_sessions: &[OpenSessionState],
+    session: SessionId,
+) -> Option<&'static str> {
+    let state = open_sessions.iter().find(|state| state.session == session)?;
+    match (state.open_questions.is_empty(), state.is_busy, state.is_in_server) {
+        (false, ..) => Some("waits for you"),
+        (true, true, _) => Some("working"),
+        (true, false, true) => Some("open in the server"),
+        (true, false, false) => None,
+    }
+}
+
 /// Returns how the last turn of a session ended (`TurnEndReason`); empty if there is nothing to mention.
 fn describe_end(summary: &SessionSummary) -> &'static str {
     match &summary.last_turn_end {
@@ -218,7 +242,7 @@ impl ListController for SessionPicker {
                 return ListControllerDecision::Close(PanelResult::Nothing);
             }
             (ListKeyOutcome::RowChosen, Some(session)) => {
-                return open_session(FrontendRequest::OpenSession { session });
+                return open_session(FrontendRequest::OpenSession { session, resume: false });
             }
             (ListKeyOutcome::RowCommand(UiCommand::ForkRow), Some(session)) => {
                 return open_session(FrontendRequest::ForkSession { session, turn: None });
@@ -251,6 +275,16 @@ impl ListController for SessionPicker {
         list: &mut FilterList<SessionId>,
         cx: &mut UiContext<'_>,
     ) -> bool {
+        if self.open_request.take_if(|request_id| *request_id == id).is_some() {
+            // Without the states, the list is complete in all else.
+            if let Ok(HostResponse::OpenSessions { sessions }) = response {
+                self.open_sessions.clone_from(sessions);
+                if !self.sessions.is_empty() {
+                    self.refresh_list(list, cx);
+                }
+            }
+            return true;
+        }
         if let Some((_, session, title)) =
             self.rename_request.take_if(|(request_id, ..)| *request_id == id)
         {

@@ -104,7 +104,7 @@ impl TrustPanel {
         let message = match decision {
             TrustDecision::Decline => {
                 if is_undecided(cx.state.host_status.trust) {
-                    cx.send_request(FrontendRequest::SetTrust { decision });
+                    cx.send_request(FrontendRequest::SetTrust { decision, seen: None });
                 }
                 return PanelControlFlow::Close;
             }
@@ -124,7 +124,7 @@ impl TrustPanel {
         cx: &mut UiContext<'_>,
     ) {
         if self.pending_request.is_none() {
-            let request = FrontendRequest::SetTrust { decision };
+            let request = FrontendRequest::SetTrust { decision, seen: None };
             (self.pending_request, self.done_message) =
                 (Some(cx.send_request(request)), Some(done_message));
         }

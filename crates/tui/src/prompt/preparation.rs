@@ -42,7 +42,8 @@ impl PromptEditor {
             Some(_) | None => {}
         }
         if self.preparation.pending.as_ref().is_none_or(|(_, pending)| *pending != text) {
-            let request = FrontendRequest::PreparePrompt { text: text.clone(), attachments };
+            let request =
+                FrontendRequest::PreparePrompt { text: text.clone(), attachments, model: None };
             self.preparation.pending = Some((cx.send_request(request), text));
         }
         self.submit_later("reading the files", delivery);

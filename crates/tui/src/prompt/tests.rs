@@ -137,7 +137,7 @@ impl TestPromptEditor {
                 FrontendRequest::List { .. } => HostResponse::Rows {
                     rows: vec![row("refine", "Refines what is staged"), row("quit", "Not ours")],
                 },
-                FrontendRequest::PreparePrompt { text, attachments } => {
+                FrontendRequest::PreparePrompt { text, attachments, .. } => {
                     let mentions_readme = text.contains("@README.md");
                     let has_image = attachments.iter().any(|file| file.name == "blind.png");
                     HostResponse::PreparedPrompt {
@@ -592,7 +592,8 @@ fn a_prompt_of_the_log_mentions_only_what_it_attached() {
     );
     env.press("enter");
     let requests = env.sent_requests();
-    let [FrontendRequest::PreparePrompt { text: typed, attachments }] = requests.as_slice() else {
+    let [FrontendRequest::PreparePrompt { text: typed, attachments, .. }] = requests.as_slice()
+    else {
         panic!("{requests:?}")
     };
     assert_eq!((typed.as_str(), attachments.len()), ("@README.md and\n\n\n    src/a.rs", 0));
@@ -1299,7 +1300,11 @@ fn up_withdraws_a_queued_prompt() {
     env.press("up");
     assert_eq!(
         env.sent_requests(),
-        [&FrontendRequest::SessionOp { session, op: SessionOp::WithdrawPrompt { prompt } }]
+        [&FrontendRequest::SessionOp {
+            session,
+            id: None,
+            op: SessionOp::WithdrawPrompt { prompt }
+        }]
     );
     env.assert_frame(
         80,

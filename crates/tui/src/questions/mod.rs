@@ -36,7 +36,9 @@ use ratatui::layout::{Position, Rect};
 pub(crate) use type_ahead_guard::KeyDestination;
 use type_ahead_guard::TypeAheadGuard;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
-use windlass_protocol::{CallId, Event, Fault, LogSeq, PermissionAnswer, SessionId, SessionOp};
+use windlass_protocol::{
+    CallId, ClientInfo, Event, Fault, LogSeq, PermissionAnswer, SessionId, SessionOp,
+};
 
 pub(crate) use row_paging::{draw_page, scroll_position};
 pub(crate) use type_ahead_guard::ANSWER_DELAY_MS;
@@ -115,6 +117,14 @@ pub(crate) enum QuestionKind {
 }
 
 impl QuestionPanel {
+    /// Returns the client that answered a question that waits here, if this event says so.
+    pub fn answered_by<'a>(&self, event: &'a Event) -> Option<&'a ClientInfo> {
+        match event {
+            Event::Fact(record) => self.queue.answered_by(record),
+            Event::Live(_) => None,
+        }
+    }
+
     /// Updates the queue from an event: new questions, answers, and events that make questions
     /// obsolete.
     pub fn on_event(&mut self, event: &Event, cx: &mut UiContext<'_>) {
@@ -268,7 +278,11 @@ impl QuestionPanel {
             QuestionKeyOutcome::Answer(op) => op,
         };
         if let Some(session) = cx.state.session {
-            self.queue.mark_answered(cx.send_request(FrontendRequest::SessionOp { session, op }));
+            self.queue.mark_answered(cx.send_request(FrontendRequest::SessionOp {
+                session,
+                id: None,
+                op,
+            }));
             self.update_current_question(previous_serial, cx.now);
         }
         true

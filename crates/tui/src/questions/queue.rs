@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use windlass_protocol::file_history::UNDO_TOOL;
 use windlass_protocol::frontend_messages::HostResponse;
 use windlass_protocol::{
-    CallAuthor, CallId, Fact, FactRecord, Fault, HookVerdict, LogSeq, OpError, SessionId,
-    SessionOp, ToolAccess,
+    CallAuthor, CallId, ClientInfo, Fact, FactRecord, Fault, HookVerdict, LogSeq, OpError,
+    SessionId, SessionOp, ToolAccess,
 };
 
 /// A pending question of a call.
@@ -206,6 +206,7 @@ impl PendingQuestionQueue {
             | Fact::SystemPromptSet { .. }
             | Fact::ModeChanged { .. }
             | Fact::AgentChanged { .. }
+            | Fact::ModelChanged { .. }
             | Fact::SessionRenamed { .. }
             | Fact::SideRequestEnded { .. }
             | Fact::SessionForked { .. }
@@ -232,6 +233,17 @@ impl PendingQuestionQueue {
         }
         self.reset_count_if_empty();
         change
+    }
+
+    /// Returns the client that answered a question with this fact, if the question waits here.
+    pub(crate) fn answered_by<'a>(&self, record: &'a FactRecord) -> Option<&'a ClientInfo> {
+        let (Fact::PermissionAnswered { call, .. } | Fact::QuestionAnswered { call, .. }) =
+            &record.fact
+        else {
+            return None;
+        };
+        let origin = record.origin.as_ref()?;
+        self.waiting.iter().any(|question| question.call == *call).then_some(&origin.client)
     }
 
     /// Removes the questions of a session; all questions, if it is the session on the screen.
@@ -292,7 +304,7 @@ impl PendingQuestionQueue {
         let is_still_open = match response {
             Ok(HostResponse::OpRejected { error }) => match error {
                 // A session that is gone for good is reported by `SessionStopped`.
-                OpError::Invalid { .. } | OpError::Stopped => true,
+                OpError::Invalid { .. } | OpError::Forbidden { .. } | OpError::Stopped => true,
                 OpError::AlreadyAnswered { .. }
                 | OpError::NoQuestion
                 | OpError::TurnRunning { .. }

@@ -10,9 +10,9 @@ use windlass_protocol::display_text::format_duration;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse, HostStatus};
 use windlass_protocol::transcript::QueuedPrompt;
 use windlass_protocol::{
-    CallDescription, CallId, Cost, Event, Fact, FactRecord, Fault, FileChange, FileVersion, JobRow,
-    LiveEvent, LogSeq, ModelStreamKind, PermissionMode, QueryReply, SessionId, StepPurpose,
-    TodoItem, TokenUsage, Transcript, TurnEndReason, todo_list,
+    CallDescription, CallId, ClientInfo, Cost, Event, Fact, FactRecord, Fault, FileChange,
+    FileVersion, JobRow, LiveEvent, LogSeq, ModelStreamKind, PermissionMode, QueryReply, SessionId,
+    StepPurpose, TodoItem, TokenUsage, Transcript, TurnEndReason, todo_list,
 };
 
 /// The number of `jobs` that are kept; running jobs are kept in any case.
@@ -60,6 +60,12 @@ pub struct SessionState {
     pub retry_at: Option<u64>,
     /// The calls of this turn, each with its summary and phase.
     pub(crate) active_calls: Vec<(CallId, CallDescription, CallPhase)>,
+    /// All clients that watch the session, with this one.
+    pub clients: Vec<ClientInfo>,
+    /// True if another process runs the session, which can only be watched.
+    pub is_read_only: bool,
+    /// True while the connection to the server is lost.
+    pub is_disconnected: bool,
     /// The facts that arrived before the history; `None` once the history was applied.
     pub(crate) early_records: Option<Vec<FactRecord>>,
 }
@@ -125,9 +131,27 @@ impl SessionState {
 
     /// Returns the `NewSession` request with the selected agent.
     pub fn new_session_request(&self) -> FrontendRequest {
-        FrontendRequest::NewSession {
-            agent: Some(self.agent.clone()).filter(|agent| !agent.is_empty()),
+        FrontendRequest::new_session(Some(self.agent.clone()).filter(|agent| !agent.is_empty()))
+    }
+
+    /// Notes the clients of the session.
+    pub fn set_clients(&mut self, session: SessionId, clients: Vec<ClientInfo>, is_live: bool) {
+        if self.session == Some(session) {
+            (self.clients, self.is_read_only) = (clients, !is_live);
         }
+    }
+
+    /// Returns the number of clients that watch the session besides this one.
+    pub(crate) fn other_client_count(&self) -> usize {
+        self.clients.len().saturating_sub(1)
+    }
+
+    /// Notes that the session has stopped.
+    pub(crate) fn on_stopped(&mut self) {
+        self.turn = None;
+        self.jobs.clear();
+        self.clients.clear();
+        (self.is_read_only, self.is_disconnected) = (false, false);
     }
 
     /// Applies an `Event` of this session or of one of its subagents.
@@ -197,6 +221,9 @@ impl SessionState {
         if !transcript.agent.is_empty() {
             self.agent.clone_from(&transcript.agent);
         }
+        if let Some(choice) = &transcript.model_choice {
+            self.model.clone_from(&choice.model);
+        }
         self.queued_prompts.clone_from(&transcript.queued_prompts);
     }
 
@@ -228,6 +255,12 @@ impl SessionState {
             Fact::SessionOpened { agent, .. } => self.agent.clone_from(agent),
             Fact::ModeChanged { mode } => self.mode = *mode,
             Fact::AgentChanged { agent } => self.agent.clone_from(agent),
+            Fact::ModelChanged { model, effort } => {
+                self.model.clone_from(model);
+                if effort.is_some() {
+                    self.host_status.effort.clone_from(effort);
+                }
+            }
             Fact::SessionRenamed { title } => self.title.clone_from(title),
             Fact::SideRequestEnded { cost, .. } => self.cost += cost.unwrap_or_default(),
             Fact::PromptSubmitted { prompt, text, attachments, delivery, .. } => {

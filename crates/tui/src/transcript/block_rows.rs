@@ -1,11 +1,12 @@
 //! Renders each `TranscriptBlock` as rows.
 
 use super::block_render_data::BlockRenderData;
-use super::blocks::{PromptContent, TranscriptBlock, TranscriptBlockKind};
+use super::blocks::{TranscriptBlock, TranscriptBlockKind};
 use super::call_rows;
 use super::call_summary;
 use super::images;
 use super::live_state::StreamingText;
+use super::prompt_content::PromptContent;
 use super::render_context::{LEFT_MARGIN, RenderContext, indent_rows};
 use crate::app::status::format_cost;
 use crate::error_hints;
@@ -41,6 +42,9 @@ pub(super) fn render_block(
         }
         TranscriptBlockKind::AgentChanged(agent) => {
             render_cx.quiet_row(StyleRole::Dim, &format!("agent: {agent}"))
+        }
+        TranscriptBlockKind::ModelChanged(model) => {
+            render_cx.quiet_row(StyleRole::Dim, &format!("model: {model}"))
         }
         TranscriptBlockKind::Rewound => render_cx.quiet_row(
             StyleRole::Dim,

@@ -5,10 +5,12 @@
 //! are sorted by key.
 
 use super::loaded_log_window::LoadedLogWindow;
+use super::prompt_content::PromptContent;
 use std::collections::HashMap;
 use std::rc::Rc;
+use windlass_protocol::display_text::model_with_effort;
 use windlass_protocol::{
-    Attachment, CallId, ContextChange, Cost, Fact, FactRecord, FinishReason, HookVerdict, LogSeq,
+    CallId, ContextChange, Cost, Fact, FactRecord, FinishReason, HookVerdict, LogSeq,
     PermissionMode, PromptId, SessionId, StepPurpose, TurnEndReason, UnixMillis, command_of_prompt,
 };
 
@@ -33,13 +35,6 @@ impl TranscriptBlock {
     }
 }
 
-/// The content of a user's prompt.
-#[derive(Debug, PartialEq)]
-pub(super) struct PromptContent {
-    pub text: String,
-    pub attachments: Vec<Attachment>,
-}
-
 /// The kind of a transcript block.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum TranscriptBlockKind {
@@ -62,6 +57,8 @@ pub(super) enum TranscriptBlockKind {
     },
     ModeChanged(PermissionMode),
     AgentChanged(String),
+    /// The user chose this model.
+    ModelChanged(String),
     /// The conversation was compacted (`ContextCompacted`).
     Compacted,
     /// The session was forked (`SessionForked`): everything before this block is copied.
@@ -321,6 +318,10 @@ impl TranscriptBlockList {
             Fact::AgentChanged { agent } => {
                 self.replace_last_block(key, TranscriptBlockKind::AgentChanged(agent.clone()))
             }
+            Fact::ModelChanged { model, effort } => {
+                let name = model_with_effort(model, effort.as_deref());
+                self.replace_last_block(key, TranscriptBlockKind::ModelChanged(name))
+            }
             Fact::SessionForked { .. } => self.push_block(key, TranscriptBlockKind::Forked),
             Fact::ContextCompacted { .. } => self.push_block(key, TranscriptBlockKind::Compacted),
             Fact::Rewound { to } => self.rewind(key, *to),
@@ -343,14 +344,7 @@ impl TranscriptBlockList {
                     self.push_block(key, TranscriptBlockKind::LostText);
                 }
             }
-            Fact::StepRetrying { model, .. } => match self.last_block_mut() {
-                // Only the last retry is worth a line, and every change of the model.
-                Some(block) if block.kind == TranscriptBlockKind::Retrying && model.is_none() => {
-                    self.blocks.pop();
-                    self.push_block(key, TranscriptBlockKind::Retrying);
-                }
-                _ => self.push_block(key, TranscriptBlockKind::Retrying),
-            },
+            Fact::StepRetrying { model, .. } => self.push_retry(key, model.is_some()),
             Fact::TurnEnded { turn, end } => self.end_turn(record, *turn, end),
             Fact::StepStarted { purpose, .. } => self.start_step(*purpose),
             Fact::ModelText { text, .. } if !text.trim().is_empty() => {
@@ -419,6 +413,15 @@ impl TranscriptBlockList {
         }
     }
 
+    /// Adds the line of a retry. Only the last retry is worth one, and every change of the model.
+    fn push_retry(&mut self, key: TranscriptBlockKey, changes_model: bool) {
+        let is_retry = |block: &mut TranscriptBlock| block.kind == TranscriptBlockKind::Retrying;
+        if !changes_model && self.last_block_mut().is_some_and(is_retry) {
+            self.blocks.pop();
+        }
+        self.push_block(key, TranscriptBlockKind::Retrying);
+    }
+
     fn start_step(&mut self, purpose: StepPurpose) {
         if let Some(turn) = &mut self.turn {
             turn.purpose = purpose;
@@ -484,6 +487,7 @@ impl TranscriptBlockKind {
             | TranscriptBlockKind::TurnEnded { .. }
             | TranscriptBlockKind::ModeChanged(_)
             | TranscriptBlockKind::AgentChanged(_)
+            | TranscriptBlockKind::ModelChanged(_)
             | TranscriptBlockKind::Forked
             | TranscriptBlockKind::Rewound
             | TranscriptBlockKind::HookDenied

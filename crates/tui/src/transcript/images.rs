@@ -160,12 +160,10 @@ impl TranscriptView {
 
     /// Requests a visible image; only one at a time, because each may be expensive for the host.
     pub fn fetch_image(&mut self, cx: &mut UiContext<'_>) {
-        if !self.needs_image() {
-            return;
-        }
+        let Some(session) = self.session.filter(|_| self.needs_image()) else { return };
         let request = self.images.visible_missing.remove(0);
         let (blob, (width, height)) = (request.blob.clone(), request.size);
-        let id = cx.send_request(FrontendRequest::Thumbnail { blob, width, height });
+        let id = cx.send_request(FrontendRequest::Thumbnail { session, blob, width, height });
         self.images.pending_request = Some((id, request));
     }
 

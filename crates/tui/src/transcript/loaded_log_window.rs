@@ -153,6 +153,7 @@ fn fact_bytes(fact: &Fact) -> usize {
         Fact::SessionOpened { .. }
         | Fact::ModeChanged { .. }
         | Fact::AgentChanged { .. }
+        | Fact::ModelChanged { .. }
         | Fact::SessionRenamed { .. }
         | Fact::SideRequestEnded { .. }
         | Fact::SessionForked { .. }

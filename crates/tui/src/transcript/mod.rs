@@ -22,6 +22,7 @@ mod loaded_log_window;
 mod output_tail;
 mod page_loading;
 mod position;
+mod prompt_content;
 mod render_context;
 mod selection;
 mod structured_output_table;

@@ -84,6 +84,7 @@ impl TranscriptView {
                 TranscriptBlockKind::TurnEnded { .. }
                 | TranscriptBlockKind::ModeChanged(_)
                 | TranscriptBlockKind::AgentChanged(_)
+                | TranscriptBlockKind::ModelChanged(_)
                 | TranscriptBlockKind::Compacted
                 | TranscriptBlockKind::Forked
                 | TranscriptBlockKind::Rewound

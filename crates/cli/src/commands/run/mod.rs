@@ -1,6 +1,8 @@
 //! Implements `windlass run` and `windlass tool call`: one turn, watched to its end.
 
+mod attached;
 mod printer;
+mod run_session;
 
 use crate::args::RunOutputFormat;
 use crate::attachments::{self, PromptAttachments, fence_text, read_attachments, read_system_file};
@@ -11,6 +13,7 @@ use crate::{CliExit, session_lookup, setup::EngineOptions, setup::LoadedProject}
 use anyhow::{Context, bail};
 use printer::TurnPrinter;
 pub(crate) use printer::{summarize_arguments, summarize_outcome};
+use run_session::RunSession;
 use std::io::Read;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -18,8 +21,8 @@ use windlass_engine::{Engine, UnattendedPolicy};
 use windlass_project::{ConfigFlags, CustomCommand, TemplateShellCommand};
 use windlass_protocol::display_text::pluralize;
 use windlass_protocol::{
-    AgentRole, DEFAULT_AGENT, PermissionMode, PromptDelivery, PromptSettings, QueryReply,
-    SessionId, SessionOp, SessionQuery, Transcript, TurnEndReason, TurnGoal,
+    AgentRole, DEFAULT_AGENT, PermissionMode, PromptDelivery, PromptLimits, PromptSettings,
+    QueryReply, SessionId, SessionOp, SessionQuery, Transcript, TurnEndReason, TurnGoal,
 };
 use windlass_toolkit::UserPresence;
 
@@ -31,6 +34,37 @@ pub(crate) struct RunOptions {
     pub(crate) output_schema: Option<OutputSchema>,
     /// The mode given on the command line; it overrides the stored mode of a resumed session.
     pub(crate) mode: Option<PermissionMode>,
+    /// Limits for each prompt of the run, if its session has none itself.
+    pub(crate) limits: PromptLimits,
+    /// True if the session is in a server, where it goes on after the run.
+    pub(crate) is_attached: bool,
+}
+
+impl RunOptions {
+    /// Returns the options of a run in this process.
+    pub(crate) fn new(output: RunOutputFormat, yes: bool) -> RunOptions {
+        let (output_schema, mode, limits) = Default::default();
+        RunOptions { output, yes, output_schema, mode, limits, is_attached: false }
+    }
+
+    /// Returns the settings of each prompt of the run.
+    fn prompt_settings(&self) -> PromptSettings {
+        PromptSettings {
+            limits: self.limits,
+            answer_schema: self.output_schema.as_ref().map(|schema| schema.schema.clone()),
+            ..PromptSettings::default()
+        }
+    }
+
+    /// Returns a prompt of the run itself, such as one that asks for a corrected answer.
+    fn own_prompt(&self, text: &str) -> SessionOp {
+        SessionOp::Prompt {
+            text: text.to_owned(),
+            attachments: Vec::new(),
+            delivery: PromptDelivery::default(),
+            settings: self.prompt_settings(),
+        }
+    }
 }
 
 /// Returns the tools of `--tools` and `--no-tool`, as an agent names its tools.
@@ -43,6 +77,9 @@ fn offered_tools(only: Vec<String>, without: Vec<String>) -> Vec<(String, bool)>
 
 /// Runs `windlass run`.
 pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<CliExit> {
+    if let Some(server) = args.server_address() {
+        return attached::run_attached(args, server).await;
+    }
     let resumes = args.session.is_some() || args.r#continue;
     // A mention in standard input is not the user's.
     let typed = args.prompt.clone().filter(|_| args.command.is_none()).unwrap_or_default();
@@ -72,8 +109,8 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
         Some(agent) => Some(agent),
         None => command_agent(&setup, command.as_ref()).await?,
     };
-    let schema = output_schema.as_ref().map(|schema| schema.schema.clone());
-    let model = setup.choose_model(args.variant.as_deref())?.into_client(schema)?;
+    let variant = args.variant.clone();
+    let model = setup.choose_model(args.variant.as_deref())?.into_client()?;
     if args.limits.max_cost.is_some() && model.model.price.input.is_none() {
         bail!(
             "cannot apply --max-cost: the price of this model is unknown. Use --max-tokens, or a \
@@ -105,19 +142,23 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
         None => (argument, Vec::new(), PromptSettings::default()),
     };
     settings.goal = turn_goal(args.until, args.goal);
+    settings.answer_schema = output_schema.as_ref().map(|schema| schema.schema.clone());
     let session = match (&args.session, args.r#continue) {
         (Some(id), _) => Some(session_lookup::find_session(&engine, id).await?),
         (None, true) => Some(session_lookup::last_session(&engine, &setup).await?),
         (None, false) => None,
     };
-    let options =
-        RunOptions { output: args.output, yes: args.yes, output_schema, mode: args.mode_args.mode };
+    let mode = args.mode_args.mode;
+    let options = RunOptions { output_schema, mode, ..RunOptions::new(args.output, args.yes) };
     if prompt.is_none() && !args.file.is_empty() {
         bail!("--file needs a prompt, and none was given");
     }
-    let PromptAttachments { mut attachments, texts } =
-        read_attachments(&engine, &args.file).await?;
+    let store = async |name, bytes| attachments::store_attachment(&engine, name, bytes).await;
+    let PromptAttachments { mut attachments, texts } = read_attachments(store, &args.file).await?;
     let model_name = setup.config.model.as_ref().map(|(name, _)| name.as_str());
+    // The model of the command line takes the place of the one that the session has on record.
+    let chosen_model = model_name.filter(|_| has_model || variant.is_some());
+    let chosen_model = chosen_model.map(|name| (name.to_owned(), variant));
     let model = model_name.map(|name| (name, &*known_model));
     let mentioned = attachments::prepare_prompt(&engine, &typed, &attachments, model).await?;
     mentioned.warnings.iter().for_each(|warning| output::print_note(&format!("note: {warning}")));
@@ -127,7 +168,7 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
         let delivery = PromptDelivery::default();
         SessionOp::Prompt { text, attachments, delivery, settings }
     });
-    run_turn_after(&engine, session, &shell_steps, (op, options)).await
+    run_turn_after(&engine, session, (&shell_steps, chosen_model), (op, options)).await
 }
 
 /// Returns the goal of `--until` or `--goal`.
@@ -212,14 +253,34 @@ pub(crate) async fn run_turn(
     op: Option<SessionOp>,
     options: RunOptions,
 ) -> anyhow::Result<CliExit> {
-    run_turn_after(engine, session, &[], (op, options)).await
+    run_turn_after(engine, session, (&[], None), (op, options)).await
 }
 
-/// Runs a turn after the shell commands in `steps`, which insert their output into the prompt.
+/// Returns the operation for a session that is resumed: the given one, or a prompt to continue.
+fn op_of_resumed(
+    session: SessionId,
+    transcript: &Transcript,
+    (op, options): (Option<SessionOp>, &RunOptions),
+) -> anyhow::Result<Option<SessionOp>> {
+    if op.is_some() || !transcript.queued_prompts.is_empty() {
+        return Ok(op);
+    }
+    match &transcript.last_turn_end {
+        // A turn that is under way goes on by itself.
+        None => Ok(None),
+        Some(TurnEndReason::Completed) => {
+            bail!("session {session} has nothing to resume. Give it a prompt");
+        }
+        Some(_) => Ok(Some(options.own_prompt("Continue."))),
+    }
+}
+
+/// Runs a turn after the shell commands in `steps`, which insert their output into the prompt, and
+/// with `model` if the session has another one on record.
 async fn run_turn_after(
     engine: &Engine,
     session: Option<SessionId>,
-    steps: &[TemplateShellCommand],
+    (steps, model): (&[TemplateShellCommand], Option<(String, Option<String>)>),
     (mut op, options): (Option<SessionOp>, RunOptions),
 ) -> anyhow::Result<CliExit> {
     // With `--yes`, the printer answers like a user.
@@ -237,16 +298,7 @@ async fn run_turn_after(
             {
                 transcript = *existing;
             }
-            if op.is_none() && transcript.queued_prompts.is_empty() {
-                match &transcript.last_turn_end {
-                    // A turn that is under way goes on by itself.
-                    None => {}
-                    Some(TurnEndReason::Completed) => {
-                        bail!("session {session} has nothing to resume. Give it a prompt");
-                    }
-                    Some(_) => op = Some(SessionOp::prompt("Continue.")),
-                }
-            }
+            op = op_of_resumed(session, &transcript, (op, &options))?;
             if !steps.is_empty()
                 && (transcript.last_turn_end.is_none() || !transcript.queued_prompts.is_empty())
             {
@@ -264,6 +316,11 @@ async fn run_turn_after(
     {
         handle.send(SessionOp::SetMode { mode }).await;
     }
+    if let (Some((model, effort)), Some(recorded)) = (model, &transcript.model_choice)
+        && (&recorded.model, &recorded.effort) != (&model, &effort)
+    {
+        handle.send(SessionOp::SetModel { model, effort }).await;
+    }
     if let (Some(SessionOp::Prompt { text, .. }), None, false) = (&op, session, steps.is_empty())
         && let Some(title) = crate::custom_command::session_title(text)
     {
@@ -279,8 +336,8 @@ async fn run_turn_after(
     }
     let mut printer = TurnPrinter::new(options, transcript);
     printer.telemetry_export = TelemetryExport::from_env(LoadedProject::env_variable);
-    let turn_end = printer.run_to_end(&handle, watcher, (steps, op)).await;
-    let session = handle.session;
+    let (session, events) = RunSession::local(handle.clone(), watcher);
+    let turn_end = printer.run_to_end(&session, events, (steps, op)).await;
     let closed = handle.close().await;
     if let Some(export) = &mut printer.telemetry_export {
         export.export().await;
@@ -290,5 +347,5 @@ async fn run_turn_after(
         (Ok(Some(end)), _) => end,
         (Ok(None), Ok(())) => TurnEndReason::Interrupted,
     };
-    Ok(printer.print_end(session, end))
+    Ok(printer.print_end(session.id, end))
 }

@@ -170,12 +170,7 @@ async fn undo_changes(
             return Ok(CliExit::Denied);
         }
     }
-    let options = RunOptions {
-        output: args::RunOutputFormat::Text,
-        yes: true,
-        output_schema: None,
-        mode: None,
-    };
+    let options = RunOptions::new(args::RunOutputFormat::Text, true);
     run_turn(engine, Some(session), Some(SessionOp::Undo { facts }), options).await
 }
 

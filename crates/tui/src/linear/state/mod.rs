@@ -1,8 +1,10 @@
 //! The state of the linear mode: turns `LinearUiEvent` into output lines and effects.
 
+mod connection;
 mod session_events;
 
 use crate::app::TuiOptions;
+use crate::app::connection::folder_with_host;
 use crate::questions::queue::{PendingQuestionQueue, PreApproval};
 use crate::safe_line;
 use crate::session_state::SessionState;
@@ -13,6 +15,7 @@ use windlass_protocol::frontend_messages::{
     FrontendRequest, FrontendRequestMessage, HostMessage, HostResponse, HostStatus, TrustState,
 };
 use windlass_protocol::report::{ReportKind, ReportRow};
+use windlass_protocol::session_stream::OpenSessionState;
 use windlass_protocol::{
     CallId, Fault, LogSeq, OpError, PromptDelivery, QueryReply, SessionId, SessionOp, UnixMillis,
     prompt_mentions,
@@ -63,6 +66,10 @@ pub(super) enum LinearPendingResponse {
     /// The message to print on success.
     SuccessMessage(String),
     WrittenPath,
+    /// The end of `DetachSession`; the user interface ends then.
+    Detached,
+    /// The open sessions; the list of all sessions is requested next.
+    OpenSessions,
     /// The last records of an opened session.
     Recap,
     /// A response that `print_response` prints as it is.
@@ -94,6 +101,8 @@ pub struct LinearUi {
     pub(super) questions: PendingQuestionQueue,
     /// The sessions of the last `/sessions` output; the user picks one by its number.
     pub(super) listed_sessions: Vec<SessionId>,
+    /// The open sessions, as of the last `/sessions`.
+    pub(super) open_sessions: Vec<OpenSessionState>,
     /// The prompts of the last `/rewind` output, each with the position before it.
     pub(super) listed_prompts: Vec<(LogSeq, String)>,
     /// The rows of the last report; the user picks one by its number.
@@ -126,7 +135,7 @@ impl LinearUi {
         for note in notes {
             linear.print(&note);
         }
-        linear.send_request(FrontendRequest::Status, LinearPendingResponse::HostStatus);
+        linear.send_request(FrontendRequest::status(), LinearPendingResponse::HostStatus);
         let output = linear.take_output();
         (linear, output)
     }
@@ -205,7 +214,7 @@ impl LinearUi {
         match action {
             DeferredSessionAction::Nothing => self.print("ready"),
             DeferredSessionAction::SendOp(op) => self.send_request(
-                FrontendRequest::SessionOp { session, op },
+                FrontendRequest::SessionOp { session, id: None, op },
                 LinearPendingResponse::FailureOnly,
             ),
             DeferredSessionAction::Prompt(text) => self.prepare_prompt(&text),
@@ -213,13 +222,13 @@ impl LinearUi {
                 let op = SessionOp::shell_command(&command);
                 self.questions.pre_approve(PreApproval::Command(command));
                 self.send_request(
-                    FrontendRequest::SessionOp { session, op },
+                    FrontendRequest::SessionOp { session, id: None, op },
                     LinearPendingResponse::FailureOnly,
                 );
             }
             DeferredSessionAction::CustomCommand { name, arguments } => {
                 self.send_request(
-                    FrontendRequest::ExpandCommand { name, arguments },
+                    FrontendRequest::ExpandCommand { session: None, name, arguments },
                     LinearPendingResponse::ExpandedCommand,
                 );
             }
@@ -275,7 +284,7 @@ impl LinearUi {
         }
         let (text, attachments) = (text.to_owned(), Vec::new());
         self.send_request(
-            FrontendRequest::PreparePrompt { text: text.clone(), attachments },
+            FrontendRequest::PreparePrompt { text: text.clone(), attachments, model: None },
             LinearPendingResponse::PreparedPrompt(text),
         );
     }
@@ -303,14 +312,16 @@ impl LinearUi {
             HostMessage::Notice { text } => self.print(&format!("note: {text}")),
             // `/panel` and the reports print them.
             HostMessage::Servers { servers } => self.state.host_status.servers = servers,
+            HostMessage::OpenQuestions { records } => {
+                records.iter().for_each(|record| self.on_question_record(record));
+            }
+            HostMessage::Disconnected { reason } => self.on_disconnected(&reason),
+            HostMessage::Reconnected => self.on_reconnected(),
+            HostMessage::Clients { session, clients, is_live } => {
+                self.on_clients(session, clients, is_live)
+            }
             HostMessage::SessionStopped { session, fault } => {
-                let previous_serial = self.questions.current_serial();
-                self.questions.remove_session(session, &self.state);
-                if Some(session) == self.state.session {
-                    self.state.turn = None;
-                    self.print_fault(&fault);
-                }
-                self.announce_next_question(previous_serial);
+                self.on_session_stopped(session, &fault)
             }
         }
     }
@@ -326,6 +337,9 @@ impl LinearUi {
     ) {
         let response = match response {
             Ok(response) => response,
+            Err(_) if pending == LinearPendingResponse::OpenSessions => {
+                return self.request_sessions(Vec::new());
+            }
             Err(fault) => {
                 match (&pending, &fault) {
                     // The next step of a config error does not help here.
@@ -350,7 +364,7 @@ impl LinearUi {
             }
             (
                 LinearPendingResponse::SessionOpened(action),
-                HostResponse::SessionOpened { session, head },
+                HostResponse::SessionOpened { session, head, .. },
             ) => {
                 self.on_session_opened(session, head, action);
             }
@@ -379,6 +393,13 @@ impl LinearUi {
                 self.print_recap(&events);
                 self.print("ready");
             }
+            (LinearPendingResponse::Detached, HostResponse::Done) => {
+                self.print("The server has the session now.");
+                self.effects.push(UiEffect::Quit);
+            }
+            (LinearPendingResponse::OpenSessions, HostResponse::OpenSessions { sessions }) => {
+                self.request_sessions(sessions);
+            }
             (LinearPendingResponse::WrittenPath, HostResponse::Path { path }) => {
                 self.print(&format!("Exported to {path}"))
             }
@@ -397,7 +418,7 @@ impl LinearUi {
 
     fn on_host_status(&mut self, status: HostStatus) {
         let model = status.model.clone().unwrap_or_else(|| "no model".to_owned());
-        self.print(&format!("windlass {} in {}", status.version, status.workspace));
+        self.print(&format!("windlass {} in {}", status.version, folder_with_host(&status)));
         self.print(&format!("{model}, mode {}. /help lists commands", status.mode));
         for note in &status.notes {
             self.print(&format!("note: {note}"));
@@ -425,7 +446,7 @@ impl LinearUi {
                 let action =
                     prompt.map_or(DeferredSessionAction::Nothing, DeferredSessionAction::Prompt);
                 self.send_request(
-                    FrontendRequest::OpenSession { session },
+                    FrontendRequest::OpenSession { session, resume: false },
                     LinearPendingResponse::SessionOpened(action),
                 );
             }

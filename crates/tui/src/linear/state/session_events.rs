@@ -20,6 +20,9 @@ impl LinearUi {
         self.state.on_event(event, 0);
         match event {
             Event::Fact(record) => {
+                if let Some(client) = self.questions.answered_by(record) {
+                    self.print(&format!("The question was answered by {client}."));
+                }
                 if Some(record.session) == self.state.session {
                     self.on_fact(&record.fact);
                 }
@@ -112,6 +115,11 @@ impl LinearUi {
             Fact::SessionRenamed { title } => self.print(&format!("title: {title}")),
             Fact::ModeChanged { mode } => self.print(&format!("mode: {mode}")),
             Fact::AgentChanged { agent } => self.print(&format!("agent: {agent}")),
+            Fact::ModelChanged { model, effort } => {
+                let name =
+                    windlass_protocol::display_text::model_with_effort(model, effort.as_deref());
+                self.print(&format!("model: {name}"));
+            }
             Fact::Rewound { to } => self.on_rewound(*to),
             Fact::ContextCompacted { .. } => self.print("The conversation was compacted."),
             Fact::SubagentStarted { agent, .. } => {

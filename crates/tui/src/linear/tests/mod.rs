@@ -75,7 +75,7 @@ impl TestLinearUi {
     fn with_running_turn() -> TestLinearUi {
         let mut env = TestLinearUi::new();
         env.enter_line("fix it");
-        env.answer(HostResponse::SessionOpened { session: SESSION, head: 0 });
+        env.answer(HostResponse::SessionOpened { session: SESSION, head: 0, model: None });
         env.fact(Fact::TurnStarted { turn: 1, prompt: None });
         (env.lines, env.sent) = (Vec::new(), Vec::new());
         env
@@ -162,10 +162,13 @@ fn the_first_prompt_starts_a_session_and_is_sent_to_it() {
         ready
     "#]]);
     env.enter_line("fix it");
-    assert_eq!(env.sent.last(), Some(&FrontendRequest::NewSession { agent: None }));
-    env.answer(HostResponse::SessionOpened { session: SESSION, head: 0 });
+    assert_eq!(env.sent.last(), Some(&FrontendRequest::new_session(None)));
+    env.answer(HostResponse::SessionOpened { session: SESSION, head: 0, model: None });
     let op = SessionOp::prompt("fix it");
-    assert_eq!(env.sent.last(), Some(&FrontendRequest::SessionOp { session: SESSION, op }));
+    assert_eq!(
+        env.sent.last(),
+        Some(&FrontendRequest::SessionOp { id: None, session: SESSION, op })
+    );
 }
 
 #[test]
@@ -250,7 +253,7 @@ fn an_empty_or_invalid_line_answers_nothing() {
     env.enter_line("n use the other one");
     let answer = PermissionAnswer::No { reason: Some("use the other one".into()) };
     let op = SessionOp::AnswerPermission { call: CALL, answer, asked: None };
-    assert_eq!(env.sent, [FrontendRequest::SessionOp { session: SESSION, op }]);
+    assert_eq!(env.sent, [FrontendRequest::SessionOp { id: None, session: SESSION, op }]);
 }
 
 #[test]
@@ -265,7 +268,7 @@ fn a_letter_answers_a_permission_request() {
         env.ask_permission();
         env.enter_line(letter);
         let op = SessionOp::AnswerPermission { call: CALL, answer, asked: None };
-        assert_eq!(env.sent, [FrontendRequest::SessionOp { session: SESSION, op }]);
+        assert_eq!(env.sent, [FrontendRequest::SessionOp { id: None, session: SESSION, op }]);
     }
 }
 
@@ -275,7 +278,11 @@ fn ctrl_c_interrupts_the_turn_and_twice_quits() {
     env.update(LinearUiEvent::Interrupt);
     assert_eq!(
         env.sent,
-        [FrontendRequest::SessionOp { session: SESSION, op: SessionOp::Interrupt { turn: None } }]
+        [FrontendRequest::SessionOp {
+            id: None,
+            session: SESSION,
+            op: SessionOp::Interrupt { turn: None }
+        }]
     );
     env.fact(Fact::TurnEnded { turn: 1, end: TurnEndReason::Interrupted });
     env.update(LinearUiEvent::Interrupt);
@@ -293,7 +300,7 @@ fn a_typed_shell_command_runs_between_turns_without_a_question() {
     env.enter_line("!ls");
     let arguments = String::from(r#"{"command":"ls"}"#);
     let op = SessionOp::CallTool { tool: "bash".into(), arguments: arguments.clone() };
-    assert_eq!(env.sent, [FrontendRequest::SessionOp { session: SESSION, op }]);
+    assert_eq!(env.sent, [FrontendRequest::SessionOp { id: None, session: SESSION, op }]);
     env.fact(Fact::ToolCalled {
         description: crate::test_call_descriptions::describe("bash", &arguments),
         call: CALL,
@@ -315,7 +322,10 @@ fn a_typed_shell_command_runs_between_turns_without_a_question() {
     });
     let op =
         SessionOp::AnswerPermission { call: CALL, answer: PermissionAnswer::Once, asked: None };
-    assert_eq!(env.sent.last(), Some(&FrontendRequest::SessionOp { session: SESSION, op }));
+    assert_eq!(
+        env.sent.last(),
+        Some(&FrontendRequest::SessionOp { id: None, session: SESSION, op })
+    );
     env.assert_lines(expect![[r#"
         The model is working; type the command again when it is done.
         ready
@@ -327,13 +337,20 @@ fn a_typed_shell_command_runs_between_turns_without_a_question() {
 fn a_custom_command_is_expanded_in_a_session() {
     let mut env = TestLinearUi::new();
     env.enter_line("/mine a b");
-    assert_eq!(env.sent.last(), Some(&FrontendRequest::NewSession { agent: None }));
-    env.answer(HostResponse::SessionOpened { session: SESSION, head: 0 });
-    let request = FrontendRequest::ExpandCommand { name: "mine".into(), arguments: "a b".into() };
+    assert_eq!(env.sent.last(), Some(&FrontendRequest::new_session(None)));
+    env.answer(HostResponse::SessionOpened { session: SESSION, head: 0, model: None });
+    let request = FrontendRequest::ExpandCommand {
+        session: None,
+        name: "mine".into(),
+        arguments: "a b".into(),
+    };
     assert_eq!(env.sent.last(), Some(&request));
     env.answer(HostResponse::Prompt { text: "what is meant".into(), settings: Default::default() });
     let op = SessionOp::prompt("what is meant");
-    assert_eq!(env.sent.last(), Some(&FrontendRequest::SessionOp { session: SESSION, op }));
+    assert_eq!(
+        env.sent.last(),
+        Some(&FrontendRequest::SessionOp { id: None, session: SESSION, op })
+    );
 }
 
 #[test]
@@ -344,26 +361,39 @@ fn the_initial_prompt_is_sent_to_the_resumed_session() {
         ..TuiOptions::default()
     };
     let mut env = TestLinearUi::with(options);
-    assert_eq!(env.sent.last(), Some(&FrontendRequest::OpenSession { session: SESSION }));
-    env.answer(HostResponse::SessionOpened { session: SESSION, head: 12 });
+    assert_eq!(
+        env.sent.last(),
+        Some(&FrontendRequest::OpenSession { session: SESSION, resume: false })
+    );
+    env.answer(HostResponse::SessionOpened { session: SESSION, head: 12, model: None });
     let op = SessionOp::prompt("go on");
-    assert_eq!(env.sent.last(), Some(&FrontendRequest::SessionOp { session: SESSION, op }));
+    assert_eq!(
+        env.sent.last(),
+        Some(&FrontendRequest::SessionOp { id: None, session: SESSION, op })
+    );
 }
 
 #[test]
 fn the_files_that_an_initial_prompt_mentions_are_read_first() {
     let text = "read @README.md";
     let prompt = Some(text.to_owned());
-    let prepare = FrontendRequest::PreparePrompt { text: text.to_owned(), attachments: Vec::new() };
+    let prepare = FrontendRequest::PreparePrompt {
+        text: text.to_owned(),
+        attachments: Vec::new(),
+        model: None,
+    };
     let env = TestLinearUi::with(TuiOptions { prompt: prompt.clone(), ..TuiOptions::default() });
     assert_eq!(env.sent.last(), Some(&prepare));
     let options = TuiOptions { session: Some(SESSION), prompt, ..TuiOptions::default() };
     let mut env = TestLinearUi::with(options);
-    env.answer(HostResponse::SessionOpened { session: SESSION, head: 12 });
+    env.answer(HostResponse::SessionOpened { session: SESSION, head: 12, model: None });
     assert_eq!(env.sent.last(), Some(&prepare));
     env.answer(HostResponse::PreparedPrompt { attachments: Vec::new(), warnings: Vec::new() });
     let op = SessionOp::prompt(text);
-    assert_eq!(env.sent.last(), Some(&FrontendRequest::SessionOp { session: SESSION, op }));
+    assert_eq!(
+        env.sent.last(),
+        Some(&FrontendRequest::SessionOp { id: None, session: SESSION, op })
+    );
 }
 
 #[test]
@@ -374,13 +404,17 @@ fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
     env.enter_line("/usr/bin is missing");
     env.enter_line("/mine a b");
     env.enter_line("/mode plan");
-    let session_op = |op| FrontendRequest::SessionOp { session: SESSION, op };
+    let session_op = |op| FrontendRequest::SessionOp { id: None, session: SESSION, op };
     assert_eq!(
         env.sent,
         [
             session_op(SessionOp::prompt("one\ntwo")),
             session_op(SessionOp::prompt("/usr/bin is missing")),
-            FrontendRequest::ExpandCommand { name: "mine".into(), arguments: "a b".into() },
+            FrontendRequest::ExpandCommand {
+                session: None,
+                name: "mine".into(),
+                arguments: "a b".into()
+            },
             session_op(SessionOp::SetMode { mode: windlass_protocol::PermissionMode::Plan }),
         ]
     );
@@ -398,6 +432,7 @@ fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
         /fork: Continue in a copy of this session
         /rewind: Rewind to an earlier prompt
         /rename: Rename this session: /rename TITLE
+        /detach: Hand this session over to the server and quit
         /retry: Try again after a failed turn
         /compact: Summarize the conversation to free context
         /undo: Preview and undo the last turn's file changes

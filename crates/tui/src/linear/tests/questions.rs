@@ -2,9 +2,11 @@
 
 use super::*;
 use windlass_protocol::frontend_messages::TrustState;
+use windlass_protocol::session_stream::OpenSessionState;
 use windlass_protocol::{
-    DiffDirection, Fault, PermissionMode, PromptDelivery, PromptId, QueryReply, QuestionOption,
-    SessionQuery, SessionSummary, TrustDecision, TrustReview, UndoScope, UserQuestion,
+    ClientInfo, ClientKind, DiffDirection, FactOrigin, Fault, OpId, PermissionMode, PromptDelivery,
+    PromptId, QueryReply, QuestionOption, SessionQuery, SessionSummary, TrustDecision, TrustReview,
+    UndoScope, UserQuestion,
 };
 
 const CHILD: SessionId = SessionId(Uuid::from_u128(9));
@@ -48,6 +50,7 @@ fn with_questions(questions: Vec<UserQuestion>) -> TestLinearUi {
 fn sent_answers(env: &TestLinearUi) -> Option<Vec<Vec<String>>> {
     match env.sent.last() {
         Some(FrontendRequest::SessionOp {
+            id: None,
             session: SESSION,
             op: SessionOp::AnswerQuestion { call: CALL, answers, asked: None },
         }) => Some(answers.clone()),
@@ -233,7 +236,7 @@ fn a_subagent_is_answered_through_its_parent_session() {
         answer: PermissionAnswer::Once,
         asked: None,
     };
-    assert_eq!(env.sent, [FrontendRequest::SessionOp { session: SESSION, op }]);
+    assert_eq!(env.sent, [FrontendRequest::SessionOp { id: None, session: SESSION, op }]);
 }
 
 #[test]
@@ -265,7 +268,11 @@ fn questions_come_one_at_a_time_and_end_with_the_turn() {
     let last = env.sent.last();
     assert_eq!(
         last,
-        Some(&FrontendRequest::SessionOp { session: SESSION, op: SessionOp::prompt("y") })
+        Some(&FrontendRequest::SessionOp {
+            id: None,
+            session: SESSION,
+            op: SessionOp::prompt("y")
+        })
     );
 }
 
@@ -335,13 +342,17 @@ fn an_undo_is_previewed_and_confirmed_once() {
     env.answer(changes.clone());
     env.enter_line("/cost");
     env.enter_line("y");
-    let prompt = FrontendRequest::SessionOp { session: SESSION, op: SessionOp::prompt("y") };
+    let prompt =
+        FrontendRequest::SessionOp { id: None, session: SESSION, op: SessionOp::prompt("y") };
     assert_eq!(env.sent.last(), Some(&prompt), "another command cancels the pending undo");
     env.enter_line("/undo");
     env.answer(changes);
     env.enter_line("y");
-    let undo =
-        FrontendRequest::SessionOp { session: SESSION, op: SessionOp::Undo { facts: vec![7] } };
+    let undo = FrontendRequest::SessionOp {
+        id: None,
+        session: SESSION,
+        op: SessionOp::Undo { facts: vec![7] },
+    };
     assert_eq!(env.sent.last(), Some(&undo));
     env.fact(Fact::ToolCalled {
         description: crate::test_call_descriptions::describe(
@@ -360,7 +371,10 @@ fn an_undo_is_previewed_and_confirmed_once() {
     env.fact(edit_asked(DIFF));
     let op =
         SessionOp::AnswerPermission { call: CALL, answer: PermissionAnswer::Once, asked: None };
-    assert_eq!(env.sent.last(), Some(&FrontendRequest::SessionOp { session: SESSION, op }));
+    assert_eq!(
+        env.sent.last(),
+        Some(&FrontendRequest::SessionOp { id: None, session: SESSION, op })
+    );
     assert!(env.lines.is_empty(), "{:?}", env.lines);
     env.enter_line("/undo");
     let no_changes = QueryReply::Changes { facts: Vec::new(), diff: String::new() };
@@ -368,6 +382,65 @@ fn an_undo_is_previewed_and_confirmed_once() {
     env.assert_lines(expect![[r#"
         No changes.
     "#]]);
+}
+
+#[test]
+fn an_answer_of_another_client_names_it() {
+    let mut env = TestLinearUi::with_running_turn();
+    env.ask_permission();
+    env.lines.clear();
+    let client = ClientInfo { name: "bob".into(), kind: ClientKind::WebPage };
+    let answered = Fact::PermissionAnswered { call: CALL, answer: PermissionAnswer::Once };
+    let origin = FactOrigin { op: OpId(Uuid::from_u128(9)), client };
+    let record = FactRecord::new(SESSION, 90, UnixMillis(0), answered);
+    let event = Box::new(Event::Fact(FactRecord { origin: Some(origin), ..record }));
+    env.update(LinearUiEvent::HostMessage(Box::new(HostMessage::Event { event })));
+    env.assert_lines(expect![[r#"
+        The question was answered by bob (web page).
+        The previous question no longer needs an answer.
+    "#]]);
+}
+
+#[test]
+fn the_connection_and_other_clients_are_announced() {
+    let mut env = TestLinearUi::with_running_turn();
+    let client = |name: &str| ClientInfo { name: name.into(), kind: ClientKind::Terminal };
+    let clients = |clients: &[ClientInfo], is_live| HostMessage::Clients {
+        session: SESSION,
+        clients: clients.to_vec(),
+        is_live,
+    };
+    for message in [
+        clients(&[client("me")], true),
+        clients(&[client("me"), client("bob")], true),
+        clients(&[client("me"), client("bob")], true),
+        HostMessage::Disconnected { reason: "cut".into() },
+        HostMessage::Reconnected,
+        clients(&[], false),
+        clients(&[client("me")], true),
+    ] {
+        env.update(LinearUiEvent::HostMessage(Box::new(message)));
+    }
+    env.assert_lines(expect![[r#"
+        note: 1 other client is attached
+        note: the connection to the server was lost (cut). Connecting again.
+        note: connected to the server again
+        note: read-only, the session is open in another process
+        note: no other client is attached
+        note: the session is open here now
+    "#]]);
+}
+
+#[test]
+fn a_session_is_handed_over_to_the_server() {
+    let mut env = TestLinearUi::with_running_turn();
+    env.enter_line("/detach");
+    assert_eq!(env.sent.last(), Some(&FrontendRequest::DetachSession { session: SESSION }));
+    env.answer(HostResponse::Done);
+    env.assert_lines(expect![[r#"
+        The server has the session now.
+    "#]]);
+    assert!(env.quit);
 }
 
 fn summary(number: u128, title: &str) -> SessionSummary {
@@ -385,6 +458,18 @@ fn sessions_are_listed_by_number_and_opened() {
         parent: Some(SessionId(Uuid::from_u128(40))),
         ..summary(41, "of an agent")
     };
+    let state = OpenSessionState {
+        session: SessionId(Uuid::from_u128(42)),
+        workspace: "/w".into(),
+        title: String::new(),
+        is_busy: true,
+        open_questions: Vec::new(),
+        background_count: 0,
+        head: 1,
+        clients: Vec::new(),
+        is_in_server: false,
+    };
+    env.answer(HostResponse::OpenSessions { sessions: vec![state] });
     let sessions = vec![summary(40, "Fix\nthe parser"), child, summary(42, "\x1b[31mred")];
     env.answer(HostResponse::Reply { reply: QueryReply::Sessions { sessions } });
     env.enter_line("/sessions 3");
@@ -392,13 +477,13 @@ fn sessions_are_listed_by_number_and_opened() {
     env.assert_lines(expect![[r#"
         Unknown session number; /sessions lists the sessions.
           1. Fix⏎the parser, 1 subagent
-          2. ␛[31mred
+          2. ␛[31mred, working
         Type /sessions NUMBER to open one.
         Unknown session number; /sessions lists the sessions.
     "#]]);
     let session = SessionId(Uuid::from_u128(42));
-    assert_eq!(env.sent.last(), Some(&FrontendRequest::OpenSession { session }));
-    env.answer(HostResponse::SessionOpened { session, head: 12 });
+    assert_eq!(env.sent.last(), Some(&FrontendRequest::OpenSession { session, resume: false }));
+    env.answer(HostResponse::SessionOpened { session, head: 12, model: None });
     env.assert_lines(expect![[r#"
         Opened a session with 12 entries.
     "#]]);
@@ -482,7 +567,7 @@ fn requested_actions_are_listed_before_a_folder_is_trusted() {
     env.enter_line("/trust yes");
     assert_eq!(
         env.sent.last(),
-        Some(&FrontendRequest::SetTrust { decision: TrustDecision::Trust })
+        Some(&FrontendRequest::SetTrust { decision: TrustDecision::Trust, seen: None })
     );
     let status = HostStatus { trust: TrustState::Trusted, ..HostStatus::default() };
     env.answer(HostResponse::Status { status: Box::new(status) });

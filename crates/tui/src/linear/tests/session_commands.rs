@@ -78,7 +78,10 @@ fn prompts_are_listed_and_rewound_to_by_number() {
     env.enter_line("/rewind 3");
     env.enter_line("/rewind 2");
     let op = SessionOp::Rewind { to: 2 };
-    assert_eq!(env.sent.last(), Some(&FrontendRequest::SessionOp { session: SESSION, op }));
+    assert_eq!(
+        env.sent.last(),
+        Some(&FrontendRequest::SessionOp { id: None, session: SESSION, op })
+    );
     env.assert_lines(expect![[r#"
           1. second⏎line
           2. first
@@ -107,7 +110,7 @@ fn a_number_of_another_session_rewinds_nothing() {
             env.answer(listed_prompts());
         }
         env.enter_line("/new");
-        env.answer(HostResponse::SessionOpened { session: other, head: 0 });
+        env.answer(HostResponse::SessionOpened { session: other, head: 0, model: None });
         if is_late {
             env.last_request_id = list_request;
             env.answer(listed_prompts());

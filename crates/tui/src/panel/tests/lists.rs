@@ -1,12 +1,14 @@
 //! Tests of the panels that list sessions, models and help.
 
 use super::{HOUR, MINUTE, NOW, TestPanelApp, session};
+use crate::app::AppEvent;
 use crate::ui_context::{Appearance, UiEffect};
 use expect_test::expect;
 use windlass_protocol::frontend_messages::{
-    FrontendRequest, HostResponse, HostStatus, ListRow, ListedItemKind, ModelChoiceScope,
-    ModelListItem,
+    FrontendRequest, HostMessage, HostResponse, HostStatus, ListRow, ListedItemKind,
+    ModelChoiceScope, ModelListItem,
 };
+use windlass_protocol::session_stream::OpenSessionState;
 use windlass_protocol::{
     Cost, Fault, QueryReply, SessionQuery, SessionSearchHit, SessionSummary, TurnEndReason,
     UnixMillis,
@@ -54,6 +56,45 @@ fn with_session_list() -> TestPanelApp {
     env.run_command("/sessions");
     env.reply(QueryReply::Sessions { sessions: summaries() });
     env
+}
+
+#[test]
+fn sessions_that_are_open_show_what_they_do() {
+    let mut env = with_session_list();
+    let state = |number: u128| OpenSessionState {
+        session: session(number),
+        workspace: "/home/a/code/harbour".into(),
+        title: String::new(),
+        is_busy: false,
+        open_questions: Vec::new(),
+        background_count: 0,
+        head: 1,
+        clients: Vec::new(),
+        is_in_server: false,
+    };
+    let call = windlass_protocol::CallId(uuid::Uuid::from_u128(1));
+    let sessions = vec![
+        OpenSessionState { is_busy: true, open_questions: vec![call], ..state(2) },
+        OpenSessionState { is_busy: true, is_in_server: true, ..state(3) },
+        OpenSessionState { is_in_server: true, ..state(4) },
+        state(5),
+    ];
+    let (id, response) =
+        (env.open_sessions_request.unwrap(), Ok(HostResponse::OpenSessions { sessions }));
+    env.update(AppEvent::HostMessage(Box::new(HostMessage::Response { id, response })));
+    expect![[r#"
+        ── Sessions ────────────────────────────────────────────────────────────────────
+           type to filter                                                             5
+        ›● Fix the parser of dates                               unfinished  $0.41  now
+           Port the build to the new toolc…  1 subagent       waits for you  $3.20   3h
+           解析器の日付を直す                                       working          1d
+           Why is the test of the harbour …              open in the server  $0.09   4w
+           (untitled)                                                denied          5m
+
+           Enter open · Ctrl+K fork · Ctrl+E rename · Ctrl+X delete · Esc close
+        cursor 3,12
+    "#]]
+    .assert_eq(&env.frame(80, 24));
 }
 
 #[test]
@@ -200,12 +241,12 @@ fn enter_opens_the_session_and_then_the_panel_closes() {
     env.press("down enter");
     assert_eq!(
         env.pending_requests[0].request,
-        FrontendRequest::OpenSession { session: session(2) }
+        FrontendRequest::OpenSession { session: session(2), resume: false }
     );
     assert!(env.frame(80, 24).contains("Opening the session"));
     env.press("enter down");
     assert_eq!(env.pending_requests.len(), 1, "a second Enter sends no second request");
-    env.answer(Ok(HostResponse::SessionOpened { session: session(2), head: 40 }));
+    env.answer(Ok(HostResponse::SessionOpened { session: session(2), head: 40, model: None }));
     assert_eq!(env.app.state().session, Some(session(2)));
     assert!(!env.frame(80, 24).contains("Sessions"));
 }
@@ -413,13 +454,14 @@ fn help_lists_every_command_and_every_key_as_they_are_bound() {
     let mut env = with_help_panel();
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────
-           type to filter                                                           105
+           type to filter                                                           106
          Session
         ›  /sessions  List, search, open, fork, rename and delete sessions           F5
            /new       Start a new session
            /fork      Continue in a copy of this session
            /rewind    Rewind to an earlier prompt
            /rename    Rename this session: /rename TITLE
+           /detach    Hand this session over to the server and quit
            /compact   Summarize the conversation to free context
            /export    Export this session: /export NAME.html, .md or .jsonl
            /quit      Quit (the session can be resumed)                          Ctrl+D
@@ -430,14 +472,13 @@ fn help_lists_every_command_and_every_key_as_they_are_bound() {
            /effort  Choose the reasoning effort or variant of the model           Alt+E
            /agent   Choose the agent of this session (Tab: the next one)
 
-
            Enter run · Esc close
         cursor 3,1
     "#]]
     .assert_eq(&env.frame(80, 24));
     expect![[r#"
         ── Help ────────────────────────────────
-           type to filter                   105
+           type to filter                   106
          Session
         ›  /sessions                         F5
              List, search, open, fork, rename
@@ -454,13 +495,14 @@ fn help_has_one_column_at_any_width() {
     let mut env = with_help_panel();
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-           type to filter                                                                                             105
+           type to filter                                                                                             106
          Session
         ›  /sessions  List, search, open, fork, rename and delete sessions                                             F5
            /new       Start a new session
            /fork      Continue in a copy of this session
            /rewind    Rewind to an earlier prompt
            /rename    Rename this session: /rename TITLE
+           /detach    Hand this session over to the server and quit
            /compact   Summarize the conversation to free context
            /export    Export this session: /export NAME.html, .md or .jsonl
            /quit      Quit (the session can be resumed)                                                            Ctrl+D
@@ -486,7 +528,6 @@ fn help_has_one_column_at_any_width() {
            /tasks    Show the subagents and what they do                                                           Ctrl+G
            /cost     Show token usage and cost of this session
            /context  Show what fills the context window
-           /copy     Copy an answer, a prompt or a code block
 
            Enter run · Esc close
         cursor 3,1
@@ -494,7 +535,8 @@ fn help_has_one_column_at_any_width() {
     env.press("pagedown pagedown pagedown pagedown pagedown pagedown pagedown pagedown");
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-           type to filter                                                                                             105
+           type to filter                                                                                             106
+           Ctrl+L      Redraw the screen
            Tab         Answer the question, or switch the agent if none waits
            Alt+O       Expand or collapse all blocks
            Shift+Up    Select the previous block; Enter expands or collapses it
@@ -525,8 +567,7 @@ fn help_has_one_column_at_any_width() {
            End, Ctrl+E                            Move to the line end
            Backspace, Ctrl+H                      Delete the previous character
            Delete                                 Delete the next character
-           Ctrl+W, Alt+Backspace, Ctrl+Backspace  Delete the previous word
-        ›  Alt+D, Alt+Delete                      Delete the next word
+        ›  Ctrl+W, Alt+Backspace, Ctrl+Backspace  Delete the previous word
 
            Esc close
         cursor 3,1
@@ -567,12 +608,12 @@ fn help_wraps_in_narrow_windows() {
     env.press("down down down down down down");
     expect![[r#"
         ── Help ────────────────────────────────
-           type to filter                   105
+           type to filter                   106
+             Hand this session over to the
+             server and quit
+        ›  /compact
              Summarize the conversation to free
              context
-        ›  /export
-             Export this session: /export
-             NAME.html, .md or .jsonl
            Enter run · Esc close
         cursor 3,1
     "#]]
@@ -585,7 +626,7 @@ fn help_is_searched_by_description_and_runs_the_selected_command() {
     env.run_command("/help last undo");
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────
-           last undo                                                           3 of 105
+           last undo                                                           3 of 106
          Work
         ›  /undo    Preview and undo the last turn's file changes
            /redo    Redo the last undo
@@ -682,20 +723,20 @@ fn the_palette_finds_and_runs_every_command() {
     env.answer(Ok(HostResponse::Rows { rows: vec![row] }));
     expect![[r#"
         ── Commands ────────────────────────────────────────────────────────────────────
-           type to filter                                                            51
+           type to filter                                                            52
          Session
         ›  /sessions  List, search, open, fork, rename and delete sessions       Ctrl+S
            /new       Start a new session
            /fork      Continue in a copy of this session
            /rewind    Rewind to an earlier prompt
            /rename    Rename this session: /rename TITLE
+           /detach    Hand this session over to the server and quit
            /compact   Summarize the conversation to free context
            /export    Export this session: /export NAME.html, .md or .jsonl
            /quit      Quit (the session can be resumed)                          Ctrl+D
 
          Model
            /mode    Switch to the next mode: plan, ask, auto                  Shift+Tab
-           /model   Choose the model                                              Alt+M
 
            List, search, open, fork, rename and delete sessions
 

@@ -31,6 +31,8 @@ pub(super) struct TestPanelApp {
     /// All effects other than requests.
     pub(super) ui_effects: Vec<UiEffect>,
     seq: LogSeq,
+    /// The last request for the states of open sessions, which most tests do not answer.
+    pub(super) open_sessions_request: Option<u64>,
 }
 
 impl TestPanelApp {
@@ -38,8 +40,13 @@ impl TestPanelApp {
     pub(super) fn new(appearance: Appearance) -> TestPanelApp {
         let options = TuiOptions { appearance, ..TuiOptions::default() };
         let (app, ui_effects) = App::new(options, NOW);
-        let mut env =
-            TestPanelApp { app, pending_requests: Vec::new(), ui_effects: Vec::new(), seq: 0 };
+        let mut env = TestPanelApp {
+            app,
+            pending_requests: Vec::new(),
+            ui_effects: Vec::new(),
+            seq: 0,
+            open_sessions_request: None,
+        };
         env.record_effects(ui_effects);
         let status = HostStatus {
             version: "1".into(),
@@ -61,7 +68,7 @@ impl TestPanelApp {
     pub(super) fn open() -> TestPanelApp {
         let mut env = TestPanelApp::new(Appearance::default());
         env.run_command("/new");
-        env.answer(Ok(HostResponse::SessionOpened { session: session(1), head: 0 }));
+        env.answer(Ok(HostResponse::SessionOpened { session: session(1), head: 0, model: None }));
         env.pending_requests.clear();
         env
     }
@@ -69,6 +76,9 @@ impl TestPanelApp {
     fn record_effects(&mut self, ui_effects: Vec<UiEffect>) {
         for effect in ui_effects {
             match effect {
+                UiEffect::Send(message) if message.request == FrontendRequest::ListOpenSessions => {
+                    self.open_sessions_request = Some(message.id);
+                }
                 UiEffect::Send(message) => self.pending_requests.push(*message),
                 effect => self.ui_effects.push(effect),
             }

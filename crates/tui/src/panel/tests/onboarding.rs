@@ -40,7 +40,7 @@ impl TestStartupApp {
         let prompt = prompt.map(str::to_owned);
         let (app, ui_effects) = App::new(TuiOptions { prompt, ..TuiOptions::default() }, 0);
         let mut env = TestStartupApp { app, now: 10_000, ui_effects };
-        env.reply(Ok(status(model, trust)), |request| *request == FrontendRequest::Status);
+        env.reply(Ok(status(model, trust)), |request| *request == FrontendRequest::status());
         env
     }
 
@@ -123,6 +123,7 @@ fn requested_actions() -> Vec<String> {
 
 fn review(requested_actions: Vec<String>, changes: Option<Vec<String>>) -> TrustReview {
     TrustReview {
+        digest: String::new(),
         requested_actions,
         changes,
         trusted_mode: PermissionMode::Auto,
@@ -297,7 +298,8 @@ fn a_folder_is_trusted_only_by_its_key_after_a_pause_in_typing() {
     );
     env.press(&["down", "enter"]);
     assert!(
-        env.requests().contains(&&FrontendRequest::SetTrust { decision: TrustDecision::Trust })
+        env.requests()
+            .contains(&&FrontendRequest::SetTrust { decision: TrustDecision::Trust, seen: None })
     );
     let is_set_trust =
         |request: &FrontendRequest| matches!(request, FrontendRequest::SetTrust { .. });
@@ -364,7 +366,8 @@ fn trusted_settings_are_shown_and_trust_is_revoked_only_by_its_key() {
     env.press(&["r", "r"]);
     assert_eq!(env.requests().into_iter().filter(sets_trust).count(), 1);
     assert!(
-        env.requests().contains(&&FrontendRequest::SetTrust { decision: TrustDecision::Decline })
+        env.requests()
+            .contains(&&FrontendRequest::SetTrust { decision: TrustDecision::Decline, seen: None })
     );
     let is_set_trust =
         |request: &FrontendRequest| matches!(request, FrontendRequest::SetTrust { .. });
@@ -379,7 +382,8 @@ fn no_declines_trust() {
     env.reply(Ok(response), |request| *request == FrontendRequest::ReviewTrust);
     env.press(&["n"]);
     assert!(
-        env.requests().contains(&&FrontendRequest::SetTrust { decision: TrustDecision::Decline })
+        env.requests()
+            .contains(&&FrontendRequest::SetTrust { decision: TrustDecision::Decline, seen: None })
     );
     assert!(!env.frame().contains("has changed since"), "{}", env.frame());
 }
@@ -437,7 +441,7 @@ fn the_trust_question_is_a_list_and_enter_takes_only_a_row_that_was_walked_to() 
         });
         env.press(keys);
         env.requests().iter().find_map(|request| match request {
-            FrontendRequest::SetTrust { decision } => Some(*decision),
+            FrontendRequest::SetTrust { decision, seen: None } => Some(*decision),
             _ => None,
         })
     };
@@ -835,7 +839,7 @@ fn the_initial_prompt_waits_for_a_model() {
 fn a_rejected_api_key_leads_to_login() {
     let mut env = TestStartupApp::new(Some("anthropic/claude"), TrustState::Trusted);
     env.press(&["h", "i", "enter"]);
-    let session_opened = HostResponse::SessionOpened { session: session(), head: 0 };
+    let session_opened = HostResponse::SessionOpened { session: session(), head: 0, model: None };
     env.reply(Ok(session_opened), |request| matches!(request, FrontendRequest::NewSession { .. }));
     let fault = Fault::Auth { message: "anthropic did not accept the key".into() };
     let fact = Fact::TurnEnded { turn: 1, end: TurnEndReason::Failed { fault } };

@@ -16,7 +16,7 @@ use windlass_protocol::{
 const DIFF: &str = "--- a/src/date.rs\n+++ b/src/date.rs\n@@ -1,3 +1,3 @@\n fn read() {\n-    let day = 1;\n+    let day = 0;\n }\n";
 
 fn session_op(op: SessionOp) -> FrontendRequest {
-    FrontendRequest::SessionOp { session: session(1), op }
+    FrontendRequest::SessionOp { id: None, session: session(1), op }
 }
 
 #[test]
@@ -515,7 +515,7 @@ fn context_usage_is_shown_as_bars() {
     assert!(env.frame(80, 24).contains("88 820 tokens"));
     let mut env = TestPanelApp::new(Appearance { ascii: true, ..Appearance::default() });
     env.run_command("/new");
-    env.answer(Ok(HostResponse::SessionOpened { session: session(1), head: 0 }));
+    env.answer(Ok(HostResponse::SessionOpened { session: session(1), head: 0, model: None }));
     env.pending_requests.clear();
     env.run_command("/context");
     env.reply(reply);

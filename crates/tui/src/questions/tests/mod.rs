@@ -144,7 +144,7 @@ impl TestQuestionPanel {
     pub(super) fn take_last_op(&mut self) -> Option<SessionOp> {
         let mut sent = self.ui_effects.drain(..).filter_map(|effect| match effect {
             UiEffect::Send(message) => match message.request {
-                FrontendRequest::SessionOp { session, op } => {
+                FrontendRequest::SessionOp { session, id: None, op } => {
                     assert_eq!(session, root());
                     Some(op)
                 }

@@ -20,7 +20,7 @@ impl TestQuestionApp {
         let trust = windlass_protocol::frontend_messages::TrustState::Trusted;
         let status = HostStatus { model: Some("a/b".into()), trust, ..HostStatus::default() };
         env.reply(HostResponse::Status { status: Box::new(status) });
-        env.reply(HostResponse::SessionOpened { session: root(), head: 0 });
+        env.reply(HostResponse::SessionOpened { session: root(), head: 0, model: None });
         let turn = Fact::TurnStarted { turn: 1, prompt: None };
         env.event(root(), turn);
         env.ui_effects.clear();
@@ -35,7 +35,7 @@ impl TestQuestionApp {
     /// Answers the first request that this response fits.
     fn reply(&mut self, response: HostResponse) {
         let fits = |request: &FrontendRequest| match response {
-            HostResponse::Status { .. } => matches!(request, FrontendRequest::Status),
+            HostResponse::Status { .. } => matches!(request, FrontendRequest::Status { .. }),
             HostResponse::SessionOpened { .. } => {
                 matches!(request, FrontendRequest::OpenSession { .. })
             }

@@ -24,6 +24,7 @@ fn block_names(env: &TestTranscript) -> Vec<&'static str> {
         TranscriptBlockKind::TurnEnded { .. } => "end",
         TranscriptBlockKind::ModeChanged(_) => "mode",
         TranscriptBlockKind::AgentChanged(_) => "agent",
+        TranscriptBlockKind::ModelChanged(_) => "model",
         TranscriptBlockKind::Compacted => "compacted",
         TranscriptBlockKind::Forked => "forked",
         TranscriptBlockKind::Rewound => "rewound",

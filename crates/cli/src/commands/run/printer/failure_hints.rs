@@ -28,6 +28,9 @@ pub(super) fn next_step_hint(fault: &Fault) -> &'static str {
             "Free some disk space or close the other Windlass process, then run `windlass run \
              --continue`."
         }
+        Fault::SessionBusy { .. } => {
+            "Close the session there, or `windlass attach` if the server has it."
+        }
         Fault::Config { .. } => {
             "Fix the setting named above; `windlass config show` shows where each one comes from."
         }

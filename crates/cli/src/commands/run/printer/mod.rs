@@ -2,44 +2,58 @@
 
 mod delta_redactor;
 mod failure_hints;
+mod permission_answers;
 mod prompt_shell_commands;
 mod questions;
 mod report;
 
 use super::RunOptions;
+use super::run_session::{RunEvents, RunSession};
 use crate::args::RunOutputFormat;
 use crate::telemetry::TelemetryExport;
 use crate::terminal::output::{self, RunProgressPrinter};
-use crate::terminal::permission_question::{RecordedPermissionRequest, describe_request};
-use crate::terminal::question_queue::{CtrlC, TerminalQuestion, TerminalQuestionQueue};
+use crate::terminal::question_queue::{CtrlC, TerminalQuestionQueue};
 use delta_redactor::DeltaRedactor;
 pub(crate) use report::{summarize_arguments, summarize_outcome};
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use windlass_engine::{SessionHandle, SessionWatcher};
-use windlass_protocol::display_text::describe_partial_call;
+use windlass_protocol::display_text::{describe_partial_call, model_with_effort};
 use windlass_protocol::{
-    CallId, CallOutcome, ClientInfo, ClientKind, Cost, Event, Fact, Fault, FileHistory, HookPoint,
-    HookVerdict, LiveEvent, ModelStreamKind, OpResult, PermissionAnswer, SessionOp, TokenUsage,
-    Transcript, TurnEndReason, UnixMillis,
+    CallId, CallOutcome, Cost, Event, Fact, FactRecord, Fault, FileHistory, HookPoint, HookVerdict,
+    LiveEvent, ModelStreamKind, OpError, OpRequest, OpResult, PermissionAnswer, PromptId,
+    SessionOp, TokenUsage, Transcript, TurnEndReason, UnixMillis,
 };
-use windlass_toolkit::UserPresence;
+
+/// The work that a run waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RunWork {
+    /// The turn that was under way, and the prompts that wait.
+    Resumed,
+    /// The prompt that was sent, until its turn starts.
+    Prompt(PromptId),
+    /// The direct call that was sent, until its turn starts.
+    DirectCall,
+    /// A turn that has started.
+    Turn(u32),
+}
 
 /// Prints a turn as it runs, and collects its results.
 pub(super) struct TurnPrinter {
     options: RunOptions,
     progress: RunProgressPrinter,
     transcript: Transcript,
-    /// The operation that was sent but has not started yet.
-    pending_op: Option<SessionOp>,
+    work: RunWork,
+    /// The turn that runs, or the last one of this run.
+    pub(super) turn: Option<u32>,
     /// Receives the session's answer to it.
     op_answer: Option<oneshot::Receiver<OpResult>>,
-    client: ClientInfo,
     calls: HashMap<CallId, (String, UnixMillis)>,
     last_outcome: Option<CallOutcome>,
     /// True if the last call was denied because no user is available.
     lacks_approval: bool,
+    /// Lines to print if no user is found to answer the question of a call.
+    declined_lines: HashMap<CallId, Vec<String>>,
     /// Tokens and cost of this run, and the files that it changed.
     usage: TokenUsage,
     cost: Cost,
@@ -48,6 +62,8 @@ pub(super) struct TurnPrinter {
     answer: Option<Result<serde_json::Value, String>>,
     /// True for a direct tool call by the user, without a model.
     is_direct_call: bool,
+    /// The user left, and the turn goes on in the server.
+    is_left_running: bool,
     has_streamed: bool,
     delta_redactor: DeltaRedactor,
     activity: String,
@@ -73,16 +89,18 @@ impl TurnPrinter {
             progress: RunProgressPrinter::new(),
             transcript,
             is_direct_call: false,
-            pending_op: None,
+            work: RunWork::Resumed,
+            turn: None,
             op_answer: None,
-            client: crate::local_client(ClientKind::CommandLine),
             calls: HashMap::new(),
             last_outcome: None,
             lacks_approval: false,
+            declined_lines: HashMap::new(),
             usage: TokenUsage::default(),
             cost: Cost::default(),
             files: FileHistory::default(),
             answer: None,
+            is_left_running: false,
             has_streamed: false,
             delta_redactor: DeltaRedactor::default(),
             activity: "waiting for the model".into(),
@@ -95,8 +113,8 @@ impl TurnPrinter {
     /// Watches until the requested work is done. Returns `None` if the session stopped by itself.
     async fn watch_turn(
         &mut self,
-        handle: &SessionHandle,
-        watcher: &mut SessionWatcher,
+        session: &RunSession,
+        events: &mut RunEvents,
         ctrl_c: &mut CtrlC,
     ) -> Result<Option<TurnEndReason>, Fault> {
         let mut idle = Duration::ZERO;
@@ -117,33 +135,40 @@ impl TurnPrinter {
                         1 => self.progress.write_status("\nstopping; press Ctrl+C again to stop \
                                                          immediately"),
                         2 => self.progress.write_status("\nstopping immediately"),
-                        _ => return Ok(Some(TurnEndReason::Interrupted)),
+                        _ => {
+                            self.is_left_running = self.options.is_attached;
+                            return Ok(Some(TurnEndReason::Interrupted));
+                        }
                     }
-                    handle.queue_op(SessionOp::interrupt(), Some(self.client.clone())).await;
+                    session.queue_op(self.interrupting_op()).await;
                 }
                 answer = next_answer(&mut self.op_answer) => {
                     self.op_answer = None;
                     if let Some(Err(error)) = answer {
+                        if let (OpError::Invalid { text }, RunWork::Prompt(_)) = (&error, self.work)
+                        {
+                            return Err(Fault::Config { message: text.clone() });
+                        }
                         self.progress.write_status(&error.to_string());
                         // A direct call that is rejected never starts a turn; a prompt is rejected
                         // only while one runs.
-                        if self.pending_op.take().is_some() && self.is_direct_call {
+                        if self.work == RunWork::DirectCall {
                             return Ok(Some(TurnEndReason::Denied));
                         }
+                        self.work = RunWork::Resumed;
                     }
                 }
-                event = watcher.next() => {
-                    let event = event.map_err(|error| Fault::Storage { message: error.to_string() })?;
-                    let Some(event) = event else { return Ok(None) };
+                event = events.next() => {
+                    let Some(event) = event? else { return Ok(None) };
                     idle = Duration::ZERO;
                     for event in self.delta_redactor.redact(event) {
-                        if let Some(end) = self.on_event(&event, handle).await {
+                        if let Some(end) = self.on_event(&event, session).await {
                             return Ok(Some(end));
                         }
                     }
                 }
                 op = self.questions.next_answer() => {
-                    handle.queue_op(op, Some(self.client.clone())).await;
+                    session.queue_op(op).await;
                 }
                 () = tick => {
                     idle += Duration::from_secs(1);
@@ -155,16 +180,16 @@ impl TurnPrinter {
         }
     }
 
-    async fn on_event(&mut self, event: &Event, handle: &SessionHandle) -> Option<TurnEndReason> {
+    async fn on_event(&mut self, event: &Event, session: &RunSession) -> Option<TurnEndReason> {
         if self.options.output == RunOutputFormat::Events
             && let Ok(json) = serde_json::to_string(event)
         {
             output::print_json(&json);
         }
         match event {
-            Event::Live(live_record) if live_record.session != handle.session => None,
-            Event::Fact(record) if record.session != handle.session => {
-                self.on_subagent_fact(&record.fact, handle).await;
+            Event::Live(live_record) if live_record.session != session.id => None,
+            Event::Fact(record) if record.session != session.id => {
+                self.on_subagent_fact(record, session).await;
                 None
             }
             Event::Live(live_record) => {
@@ -175,35 +200,40 @@ impl TurnPrinter {
                 self.telemetry_export.iter_mut().for_each(|export| export.telemetry.push(record));
                 self.transcript.push(record.seq, &record.fact);
                 self.files.push(record.seq, &record.fact);
-                self.on_fact(record.at, &record.fact, handle).await
+                self.on_fact(record, session).await
             }
         }
     }
 
     /// Handles a fact of a subagent session: `PermissionAsked` must reach the user.
-    async fn on_subagent_fact(&mut self, fact: &Fact, handle: &SessionHandle) {
-        if let Fact::PermissionAsked {
-            call,
-            accesses,
-            reason,
-            preview,
-            repair,
-            approval_kind,
-            ..
-        } = fact
-        {
-            let preview = describe_request(preview.as_deref(), repair.as_ref());
-            let reason = &format!("requested by a subagent: {reason}");
-            let request = RecordedPermissionRequest {
-                accesses,
-                reason,
-                preview,
-                approval_kind: approval_kind.as_ref(),
-            };
-            self.answer_permission(*call, &request, handle).await;
-        }
+    async fn on_subagent_fact(&mut self, record: &FactRecord, session: &RunSession) {
+        let fact = &record.fact;
+        self.on_permission_asked(record, "requested by a subagent: ", session).await;
         if let Fact::PermissionAnswered { call, .. } | Fact::CallSettled { call, .. } = fact {
             self.questions.remove(*call);
+        }
+        if let Fact::PermissionAnswered { call, answer } = fact {
+            self.on_answered(*call, matches!(answer, PermissionAnswer::Unavailable { .. }));
+        }
+    }
+
+    /// Notes the turn in which the work of this run is done.
+    fn follow_work(&mut self, fact: &Fact) {
+        let (turn, is_own) = match fact {
+            Fact::TurnStarted { turn, prompt } => {
+                self.turn = Some(*turn);
+                let is_own = match (self.work, prompt) {
+                    (RunWork::Prompt(own), Some(prompt)) => own == *prompt,
+                    (RunWork::DirectCall, None) => true,
+                    _ => false,
+                };
+                (*turn, is_own)
+            }
+            Fact::PromptSteered { turn, prompt } => (*turn, self.work == RunWork::Prompt(*prompt)),
+            _ => return,
+        };
+        if is_own {
+            self.work = RunWork::Turn(turn);
         }
     }
 
@@ -243,13 +273,14 @@ impl TurnPrinter {
 
     async fn on_fact(
         &mut self,
-        at: UnixMillis,
-        fact: &Fact,
-        handle: &SessionHandle,
+        record: &FactRecord,
+        session: &RunSession,
     ) -> Option<TurnEndReason> {
-        match fact {
-            Fact::PromptSubmitted { .. } | Fact::TurnStarted { prompt: None, .. } => {
-                self.pending_op = None
+        let at = record.at;
+        match &record.fact {
+            Fact::TurnStarted { .. } | Fact::PromptSteered { .. } => self.follow_work(&record.fact),
+            Fact::PromptWithdrawn { prompt } if self.work == RunWork::Prompt(*prompt) => {
+                return Some(TurnEndReason::Interrupted);
             }
             Fact::StepStarted { model, .. } => {
                 self.activity = format!("waiting for {model}");
@@ -283,31 +314,23 @@ impl TurnPrinter {
                 let label = format!("{tool} {}", summarize_arguments(arguments));
                 self.calls.insert(*call, (label, at));
             }
-            Fact::PermissionAsked {
-                call,
-                accesses,
-                reason,
-                preview,
-                repair,
-                approval_kind,
-                ..
-            } => {
-                let preview = describe_request(preview.as_deref(), repair.as_ref());
-                let request = RecordedPermissionRequest {
-                    accesses,
-                    reason,
-                    preview,
-                    approval_kind: approval_kind.as_ref(),
-                };
-                self.answer_permission(*call, &request, handle).await;
-            }
+            Fact::PermissionAsked { .. } => self.on_permission_asked(record, "", session).await,
             Fact::QuestionAsked { call, questions } => {
-                self.ask_user(*call, questions, handle).await
+                self.ask_user((*call, record.seq), questions, session).await
             }
             Fact::ModeChanged { mode } => self.print_line(&format!("mode is now {mode}")),
             Fact::AgentChanged { agent } => self.print_line(&format!("agent is now {agent}")),
-            Fact::PermissionAnswered { call, .. } | Fact::QuestionAnswered { call, .. } => {
+            Fact::ModelChanged { model, effort } => {
+                let name = model_with_effort(model, effort.as_deref());
+                self.print_line(&format!("model is now {name}"));
+            }
+            Fact::PermissionAnswered { call, answer } => {
                 self.questions.remove(*call);
+                self.on_answered(*call, matches!(answer, PermissionAnswer::Unavailable { .. }));
+            }
+            Fact::QuestionAnswered { call, answers } => {
+                self.questions.remove(*call);
+                self.on_answered(*call, answers.is_empty());
             }
             Fact::TurnInterrupted { .. } => self.questions.clear(),
             Fact::CallStarted { call, .. } => {
@@ -320,23 +343,27 @@ impl TurnPrinter {
             Fact::HookRan { call, hook, point, verdict, .. } => {
                 self.print_hook_verdict(*call, (hook, *point), verdict);
             }
-            Fact::TurnEnded { end, .. } => {
-                if self.pending_op.is_none() && self.transcript.queued_prompts.is_empty() {
-                    return self.is_turn_over(end, handle).await.then(|| end.clone());
+            Fact::TurnEnded { turn, end } => {
+                let is_over = match self.work {
+                    RunWork::Turn(own) => own == *turn,
+                    RunWork::Resumed => self.transcript.queued_prompts.is_empty(),
+                    RunWork::Prompt(_) | RunWork::DirectCall => false,
+                };
+                if is_over {
+                    return self.is_turn_over(end, session).await.then(|| end.clone());
                 }
             }
-            Fact::SessionOpened { .. }
+            Fact::PromptSubmitted { .. }
+            | Fact::SessionOpened { .. }
             | Fact::SystemPromptSet { .. }
             | Fact::OutputsPruned { .. }
             | Fact::ApprovalsRevoked
-            | Fact::PromptSteered { .. }
             | Fact::SubagentStarted { .. }
             | Fact::SessionRenamed { .. }
             | Fact::SessionForked { .. }
             | Fact::ContextCompacted { .. }
             | Fact::Rewound { .. }
             | Fact::PromptWithdrawn { .. }
-            | Fact::TurnStarted { .. }
             | Fact::ModelText { .. }
             | Fact::ModelReasoning { .. }
             | Fact::FilesChanging { .. }
@@ -384,7 +411,7 @@ impl TurnPrinter {
 
     /// Returns true unless the answer violates the `output_schema` and the model gets another
     /// attempt.
-    async fn is_turn_over(&mut self, end: &TurnEndReason, handle: &SessionHandle) -> bool {
+    async fn is_turn_over(&mut self, end: &TurnEndReason, session: &RunSession) -> bool {
         let is_answer = *end == TurnEndReason::Completed && !self.is_direct_call;
         let Some(schema) = self.options.output_schema.as_mut().filter(|_| is_answer) else {
             return true;
@@ -395,14 +422,34 @@ impl TurnPrinter {
         self.answer = Some(answer);
         let Some(text) = retry_prompt else { return true };
         self.print_line("the answer does not match the schema; asking again");
-        self.send_op(SessionOp::prompt(text), handle).await;
+        self.send_op(self.options.own_prompt(&text), session).await;
         false
     }
 
     /// Sends the next operation of this run.
-    async fn send_op(&mut self, op: SessionOp, handle: &SessionHandle) {
-        self.pending_op = Some(op.clone());
-        self.op_answer = Some(handle.queue_op(op, Some(self.client.clone())).await);
+    async fn send_op(&mut self, op: SessionOp, session: &RunSession) {
+        let id = windlass_engine::new_op_id();
+        self.work = match op {
+            SessionOp::Prompt { .. } => RunWork::Prompt(PromptId(id.0)),
+            _ => RunWork::DirectCall,
+        };
+        self.op_answer = Some(session.queue(OpRequest { id, op }).await);
+    }
+
+    /// Returns the operation that stops the work of this run, and in a server nothing else.
+    fn interrupting_op(&self) -> SessionOp {
+        match self.work {
+            RunWork::Turn(turn) => SessionOp::Interrupt { turn: Some(turn) },
+            RunWork::Prompt(prompt)
+                if self.options.is_attached
+                    && self.transcript.queued_prompts.iter().any(|it| it.id == prompt) =>
+            {
+                SessionOp::WithdrawPrompt { prompt }
+            }
+            RunWork::Prompt(_) | RunWork::DirectCall | RunWork::Resumed => {
+                SessionOp::Interrupt { turn: self.turn }
+            }
+        }
     }
 
     /// Prints a status line; holds it back while a question is on the screen.
@@ -419,41 +466,6 @@ impl TurnPrinter {
     fn end_line(&mut self) {
         if self.options.output == RunOutputFormat::Text {
             self.progress.end_line();
-        }
-    }
-
-    /// Answers a permission request: yes with `--yes`, otherwise by asking the user, or no if no
-    /// user is present.
-    async fn answer_permission(
-        &mut self,
-        call: CallId,
-        request: &RecordedPermissionRequest<'_>,
-        handle: &SessionHandle,
-    ) {
-        if self.options.yes && !request.leaves_sandbox() {
-            let op = SessionOp::answer_permission(call, PermissionAnswer::Once);
-            handle.queue_op(op, Some(self.client.clone())).await;
-        } else if output::user_presence(self.options.output) == UserPresence::Present {
-            self.progress.end_line();
-            let question = request.to_prompt(output::terminal_width());
-            self.questions.add(call, TerminalQuestion::Permission(question));
-        } else {
-            let hint = match request.leaves_sandbox() {
-                true => "only a user at the terminal can allow it to leave the sandbox",
-                false => "use --yes, or allow it in the config",
-            };
-            let accesses = request.access_lines().join("\n        ");
-            let reason = windlass_protocol::display_text::to_one_line(request.reason);
-            output::print_note(&format!(
-                "denied: {accesses} ({reason}). No user is available to approve it: {hint}"
-            ));
-            self.lacks_approval = true;
-            if self.options.yes {
-                // Otherwise the session declines it: see `UnattendedPolicy`.
-                let hint = format!("It needs approval because {reason}.");
-                let op = SessionOp::answer_permission(call, PermissionAnswer::Unavailable { hint });
-                handle.queue_op(op, Some(self.client.clone())).await;
-            }
         }
     }
 }

@@ -3,11 +3,11 @@
 //! Each command is a direct call by the user in the same session as the prompt: same rules, same
 //! sandbox, same log. If one does not run, the prompt is not sent.
 
-use super::{TurnPrinter, summarize_outcome};
+use super::super::run_session::{RunEvents, RunSession};
+use super::{RunWork, TurnPrinter, summarize_outcome};
 use crate::custom_command::command_output;
 use crate::terminal::output;
 use crate::terminal::question_queue::CtrlC;
-use windlass_engine::{SessionHandle, SessionWatcher};
 use windlass_project::TemplateShellCommand;
 use windlass_protocol::{CallOutcome, Fault, SessionOp, TurnEndReason};
 
@@ -23,14 +23,14 @@ impl TurnPrinter {
     /// the session stopped by itself.
     pub(in super::super) async fn run_to_end(
         &mut self,
-        handle: &SessionHandle,
-        mut watcher: SessionWatcher,
+        session: &RunSession,
+        mut events: RunEvents,
         (steps, mut op): (&[TemplateShellCommand], Option<SessionOp>),
     ) -> Result<Option<TurnEndReason>, Fault> {
         let mut ctrl_c =
             CtrlC::new().map_err(|error| Fault::Internal { message: error.to_string() })?;
         let outputs =
-            match self.run_pre_commands(steps, (handle, &mut watcher, &mut ctrl_c)).await? {
+            match self.run_pre_commands(steps, (session, &mut events, &mut ctrl_c)).await? {
                 Ok(outputs) => outputs,
                 Err(CustomCommandShellError::NotRun(end)) => return Ok(Some(end)),
                 Err(CustomCommandShellError::SessionLost) => return Ok(None),
@@ -43,18 +43,18 @@ impl TurnPrinter {
         }
         self.is_direct_call =
             matches!(op, Some(SessionOp::CallTool { .. } | SessionOp::Undo { .. }));
-        self.pending_op = None;
+        self.work = RunWork::Resumed;
         if let Some(op) = op {
-            self.send_op(op, handle).await;
+            self.send_op(op, session).await;
         }
-        self.watch_turn(handle, &mut watcher, &mut ctrl_c).await
+        self.watch_turn(session, &mut events, &mut ctrl_c).await
     }
 
     /// Runs the commands one after another and returns the `command_output` of each.
     async fn run_pre_commands(
         &mut self,
         steps: &[TemplateShellCommand],
-        (handle, watcher, ctrl_c): (&SessionHandle, &mut SessionWatcher, &mut CtrlC),
+        (session, events, ctrl_c): (&RunSession, &mut RunEvents, &mut CtrlC),
     ) -> Result<Result<Vec<String>, CustomCommandShellError>, Fault> {
         let mut outputs = Vec::new();
         self.is_direct_call = !steps.is_empty();
@@ -62,8 +62,8 @@ impl TurnPrinter {
             let op = SessionOp::RunPromptCommand { command: command.clone() };
             self.last_outcome = None;
             self.activity.clone_from(command);
-            self.send_op(op, handle).await;
-            let Some(end) = self.watch_turn(handle, watcher, ctrl_c).await? else {
+            self.send_op(op, session).await;
+            let Some(end) = self.watch_turn(session, events, ctrl_c).await? else {
                 return Ok(Err(CustomCommandShellError::SessionLost));
             };
             match (&self.last_outcome, end) {

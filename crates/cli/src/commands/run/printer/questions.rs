@@ -1,25 +1,25 @@
 //! Prints user questions and todo lists during a turn.
 
+use super::super::run_session::RunSession;
 use super::TurnPrinter;
 use crate::terminal::output;
 use crate::terminal::question_queue::TerminalQuestion;
 use crate::terminal::user_question::TerminalQuestionForm;
-use windlass_engine::SessionHandle;
-use windlass_protocol::{CallId, CallOutcome, OutputDisplay, SessionOp, UserQuestion};
+use windlass_protocol::{CallId, CallOutcome, LogSeq, OutputDisplay, SessionOp, UserQuestion};
 use windlass_toolkit::UserPresence;
 
 impl TurnPrinter {
     /// Puts the `QuestionAsked` of a tool to the user; without a user, prints a note.
     pub(super) async fn ask_user(
         &mut self,
-        call: CallId,
+        (call, asked): (CallId, LogSeq),
         questions: &[UserQuestion],
-        handle: &SessionHandle,
+        session: &RunSession,
     ) {
         if output::user_presence(self.options.output) == UserPresence::Present {
             self.progress.end_line();
             self.questions.add(
-                call,
+                (call, asked),
                 TerminalQuestion::UserQuestion(TerminalQuestionForm::new(
                     questions,
                     output::terminal_width(),
@@ -32,18 +32,19 @@ impl TurnPrinter {
                 question.options.iter().take(1).map(|option| option.label.clone()).collect()
             };
             let answers = questions.iter().map(answer).collect();
-            let op = SessionOp::answer_question(call, answers);
-            handle.queue_op(op, Some(self.client.clone())).await;
+            let op = SessionOp::AnswerQuestion { call, answers, asked: Some(asked) };
+            session.queue_op(op).await;
             return;
         }
-        for user_question in questions {
-            let question = windlass_protocol::display_text::to_one_line(&user_question.question);
-            output::print_note(&format!("not answered: {question} No user is available"));
-        }
-        if self.options.yes {
-            // Otherwise the session declines it: see `UnattendedPolicy`.
-            let op = SessionOp::answer_question(call, Vec::new());
-            handle.queue_op(op, Some(self.client.clone())).await;
+        let line = |question: &UserQuestion| {
+            let question = windlass_protocol::display_text::to_one_line(&question.question);
+            format!("not answered: {question} No user is available")
+        };
+        self.declined_lines.insert(call, questions.iter().map(line).collect());
+        if self.declines_itself(session).await {
+            let answers = Vec::new();
+            let op = SessionOp::AnswerQuestion { call, answers, asked: Some(asked) };
+            session.queue_op(op).await;
         }
     }
 

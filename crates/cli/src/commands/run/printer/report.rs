@@ -33,8 +33,9 @@ impl TurnPrinter {
                     output::print_json(&answer.to_string());
                 }
                 if let TurnEndReason::LimitReached { limit } = &end {
+                    let resume = self.resume_command();
                     output::print_note(&format!(
-                        "stopped: {limit} was reached; resume with `windlass run --continue`"
+                        "stopped: {limit} was reached; resume with {resume}"
                     ));
                 }
                 if let TurnEndReason::LoopDetected { repeated_action } = &end {
@@ -53,7 +54,13 @@ impl TurnPrinter {
                     );
                 }
                 if end == TurnEndReason::Interrupted {
-                    output::print_note("interrupted; resume with `windlass run --continue`");
+                    output::print_note(&match self.is_left_running {
+                        true => format!(
+                            "the turn goes on in the server; to look at it: `windlass attach \
+                             --session {session}`"
+                        ),
+                        false => format!("interrupted; resume with {}", self.resume_command()),
+                    });
                 }
             }
             RunOutputFormat::Json => {
@@ -74,6 +81,14 @@ impl TurnPrinter {
             output::print_error(&format!("the answer does not match the schema: {violations}"));
         }
         exit
+    }
+
+    /// Returns the command that goes on with the session.
+    fn resume_command(&self) -> &'static str {
+        match self.options.is_attached {
+            true => "`windlass run --attach --continue`",
+            false => "`windlass run --continue`",
+        }
     }
 
     /// Returns the whole result as one object, for `--output json`.

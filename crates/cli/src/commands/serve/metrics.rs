@@ -1,0 +1,92 @@
+//! Metrics of the host for `/metrics`: its version, its open sessions and its memory.
+
+use crate::session_hub::SessionHub;
+use crate::setup::LoadedProject;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+use std::fmt;
+use std::sync::{Arc, Weak};
+use windlass_protocol::session_stream::OpenSessionState;
+
+/// File of Linux with the memory of this process.
+const STATUS_FILE: &str = "/proc/self/status";
+const MAX_STATUS_BYTES: u64 = 64 << 10;
+
+/// Reads the state of the hub whenever metrics are requested.
+struct HubMetrics(Weak<SessionHub>);
+
+impl fmt::Debug for HubMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HubMetrics")
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    state: &'static str,
+}
+
+/// Names of the states of a session, in the order in which they are checked.
+const STATES: [&str; 4] = ["waiting", "working", "background", "idle"];
+
+fn session_state(state: &OpenSessionState) -> &'static str {
+    match (state.open_questions.is_empty(), state.is_busy, state.background_count) {
+        (false, _, _) => "waiting",
+        (true, true, _) => "working",
+        (true, false, 1..) => "background",
+        (true, false, 0) => "idle",
+    }
+}
+
+impl Collector for HubMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Some(hub) = self.0.upgrade() else { return Ok(()) };
+        let sessions = Family::<StateLabels, Gauge>::default();
+        for state in STATES {
+            drop(sessions.get_or_create(&StateLabels { state }));
+        }
+        let (mut questions, mut tasks, mut clients) = (0, 0, 0);
+        for state in hub.open_session_states() {
+            sessions.get_or_create(&StateLabels { state: session_state(&state) }).inc();
+            questions += state.open_questions.len() as u64;
+            tasks += u64::from(state.background_count);
+            clients += state.clients.len() as u64;
+        }
+        let name = "windlass_open_sessions";
+        let help = "Open sessions by state; `waiting` ones wait for a user";
+        sessions.encode(encoder.encode_descriptor(name, help, None, sessions.metric_type())?)?;
+        let mut gauge = |name: &str, help: &str, value: u64| {
+            let gauge = ConstGauge::new(value);
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
+        };
+        gauge("windlass_open_questions", "Questions that wait for a user", questions)?;
+        gauge("windlass_background_tasks", "Background jobs and subagents that run", tasks)?;
+        gauge("windlass_session_clients", "Clients that watch a session", clients)?;
+        match resident_bytes() {
+            Some(bytes) => gauge("process_resident_memory_bytes", "Resident memory", bytes),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns the resident memory of this process, where the system tells.
+fn resident_bytes() -> Option<u64> {
+    let content = LoadedProject::read_file(STATUS_FILE, MAX_STATUS_BYTES).ok()?;
+    let text = String::from_utf8(content).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib << 10)
+}
+
+/// Returns the metrics of a hub.
+pub(super) fn hub_metrics(hub: &Arc<SessionHub>) -> Registry {
+    let mut registry = Registry::default();
+    let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+    registry.register("windlass_build", "Version of Windlass", version);
+    registry.register_collector(Box::new(HubMetrics(Arc::downgrade(hub))));
+    registry
+}

@@ -1,0 +1,222 @@
+//! Implements `windlass serve`: sessions that outlive the terminal, for clients over a socket and TCP.
+//!
+//! The order of the start matters: lock, TCP, socket, sessions that were under way, clients. An
+//! address that is in use cuts no turn off, and clients that connect early wait until the sessions
+//! of the last server are open again. Start reading at [`run_serve`].
+
+mod access_log;
+mod metrics;
+mod served_sessions;
+mod tokens;
+
+use crate::args::{ServeArgs, ServeCommand};
+use crate::session_hub::{HubOptions, SessionHub};
+use crate::setup::{LoadedProject, ProjectContext};
+use crate::terminal::output;
+use crate::terminal::question_queue::ServerSignals;
+use crate::{CliExit, now_millis};
+use access_log::AccessLog;
+use anyhow::{Context, bail};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokens::LockedTokens;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use windlass_engine::UnattendedPolicy;
+use windlass_project::{Dirs, MAX_SOCKET_PATH_BYTES, ServerFiles, ServerLock};
+use windlass_protocol::display_text::workspace_name;
+use windlass_protocol::{ClientKind, Fault};
+use windlass_server::{
+    ApiServer, FrontendService, ServerConfig, SocketEndpoint, TcpEndpoint, TcpSecurity, TlsIdentity,
+};
+
+/// Time after which an idle session without clients is closed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
+/// Time for sessions to end when the server stops.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Number of files that may be open: those of all connections and streams, and of sessions.
+const MAX_OPEN_FILES: u64 = 4096;
+/// Limit for a file with a certificate or a key.
+const MAX_PEM_BYTES: u64 = 1 << 20;
+
+/// Runs `windlass serve` and its subcommands.
+pub(crate) async fn run_serve(args: ServeArgs) -> anyhow::Result<CliExit> {
+    let (dirs, root) = LoadedProject::find_dirs()?;
+    let files = ServerFiles::new(&dirs);
+    match args.command {
+        Some(ServeCommand::Token(command)) => return tokens::run_token(command, &files).await,
+        Some(ServeCommand::Stop) => return stop_server(&files),
+        None => {}
+    }
+    if cfg!(not(unix)) && args.listen.is_none() {
+        bail!("this system has no Unix sockets. Name an address, such as --listen 127.0.0.1:4270");
+    }
+    LoadedProject::raise_open_file_limit(MAX_OPEN_FILES);
+    let socket = socket_path(&args, &files)?;
+    let Some(lock) = files.try_lock(&socket)? else {
+        bail!("a server is running already; see `windlass ps`. To end it: `windlass serve stop`");
+    };
+    let roots = served_roots(&args.root, &dirs, root)?;
+    let security = tcp_security(&args)?;
+    let hub = new_hub(&args, dirs, roots.clone());
+    let mut signals = ServerSignals::new()?;
+    // A broken config of a root is reported before anything is served.
+    for root in &roots {
+        hub.workspace(root).await?.state().inspect_engine().await?;
+    }
+    let tokens = LockedTokens::load(&files)?;
+    let server = new_server(&args, (&hub, &roots), &tokens);
+    let tcp_endpoint = bind_tcp(&args, &security).await?;
+    let endpoint = bind_socket(&files, (&lock, &socket))?;
+    served_sessions::resume_sessions(&hub, &files).await?;
+    let stop = CancellationToken::new();
+    let mut listeners = JoinSet::new();
+    if let Some(endpoint) = endpoint {
+        listeners.spawn(Arc::clone(&server).serve_socket(endpoint, stop.clone()));
+    }
+    if let Some(endpoint) = tcp_endpoint {
+        let (server, stop) = (Arc::clone(&server), stop.clone());
+        listeners.spawn(async move {
+            if let Err(error) = server.serve_tcp(endpoint, security, stop).await {
+                output::print_error(&format!("the TCP listener failed: {error}"));
+            }
+        });
+    }
+    let names: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+    output::print_note(&format!(
+        "serving {}. `windlass attach` opens the terminal UI, Ctrl-C stops the server",
+        names.join(", ")
+    ));
+    hub.follow_served_sessions(files.clone(), stop.clone());
+    signals.wait().await;
+    output::print_note("stopping; turns under way resume when the server starts again");
+    stop.cancel();
+    // Sessions of a server that stops in order are not the reason.
+    let open = hub.subscribe_to_open_sessions().borrow().clone();
+    served_sessions::save_open(&files, &open, true)?;
+    let closing = async {
+        while listeners.join_next().await.is_some() {}
+        hub.shut_down(CLOSE_TIMEOUT).await;
+    };
+    tokio::select! {
+        () = closing => {}
+        () = signals.wait() => {}
+    }
+    // The next server would remove it, too. It must not be that one's socket, so the lock is held.
+    let _ = LoadedProject::remove_socket(&socket);
+    drop((tokens, lock));
+    Ok(CliExit::Done)
+}
+
+/// Listens on the socket, if this system has Unix sockets.
+fn bind_socket(
+    files: &ServerFiles,
+    (lock, socket): (&ServerLock, &Path),
+) -> anyhow::Result<Option<SocketEndpoint>> {
+    if cfg!(not(unix)) {
+        return Ok(None);
+    }
+    files.remove_stale_socket(lock, socket)?;
+    let endpoint = SocketEndpoint::bind(socket);
+    Ok(Some(endpoint.with_context(|| format!("cannot listen on {}", socket.display()))?))
+}
+
+/// Listens on the address of `--listen`, if there is one.
+async fn bind_tcp(args: &ServeArgs, security: &TcpSecurity) -> anyhow::Result<Option<TcpEndpoint>> {
+    let Some(address) = &args.listen else { return Ok(None) };
+    let endpoint = TcpEndpoint::bind(address, security)
+        .await
+        .with_context(|| format!("cannot listen on {address}"))?;
+    let scheme = if matches!(security, TcpSecurity::Tls(_)) { "https" } else { "http" };
+    output::print_note(&format!("listening on {scheme}://{}", endpoint.local_address()?));
+    Ok(Some(endpoint))
+}
+
+/// Returns the folders of `--root`, or the current project.
+fn served_roots(
+    folders: &[PathBuf],
+    dirs: &Dirs,
+    project: PathBuf,
+) -> anyhow::Result<Vec<PathBuf>> {
+    if folders.is_empty() {
+        return Ok(vec![LoadedProject::real_folder(&project).unwrap_or(project)]);
+    }
+    let mut roots = Vec::new();
+    for folder in folders {
+        let root = LoadedProject::real_folder(folder)
+            .with_context(|| format!("{} is not a folder", folder.display()))?;
+        LoadedProject::check_root(dirs, &root)?;
+        if !roots.contains(&root) {
+            roots.push(root);
+        }
+    }
+    Ok(roots)
+}
+
+fn new_hub(args: &ServeArgs, dirs: Dirs, roots: Vec<PathBuf>) -> Arc<SessionHub> {
+    let options = HubOptions {
+        roots: Some(roots),
+        flags: args.mode_args.to_config_flags(args.model.clone()),
+        agent: None,
+        unattended: UnattendedPolicy::Wait,
+        idle_timeout: Some(IDLE_TIMEOUT),
+    };
+    SessionHub::new(dirs, ProjectContext::default(), options)
+}
+
+fn new_server(
+    args: &ServeArgs,
+    (hub, roots): (&Arc<SessionHub>, &[PathBuf]),
+    tokens: &LockedTokens,
+) -> Arc<ApiServer> {
+    let log = AccessLog::default();
+    let config = ServerConfig {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        host_name: LoadedProject::host_name(),
+        roots: roots.iter().map(|root| workspace_name(root)).collect(),
+        user_name: crate::local_client(ClientKind::Program).name,
+        extra_hosts: args.host.clone(),
+        tokens: Arc::clone(&tokens.tokens),
+        clock: Box::new(now_millis),
+        random: Box::new(|| {
+            let bits = LoadedProject::random_bytes();
+            bits.map_err(|error| Fault::Internal { message: error.to_string() })
+        }),
+        access_log: Box::new(move |entry| log.write(entry)),
+        metrics: metrics::hub_metrics(hub),
+    };
+    let service: Arc<dyn FrontendService> = Arc::<SessionHub>::clone(hub);
+    ApiServer::new(config, service)
+}
+
+fn tcp_security(args: &ServeArgs) -> anyhow::Result<TcpSecurity> {
+    let (Some(certificates), Some(key)) = (&args.tls_cert, &args.tls_key) else {
+        return Ok(if args.plain { TcpSecurity::External } else { TcpSecurity::LoopbackOnly });
+    };
+    LoadedProject::check_private(key)?;
+    let read = |path: &Path| LoadedProject::read_file(&path.to_string_lossy(), MAX_PEM_BYTES);
+    Ok(TcpSecurity::Tls(TlsIdentity::from_pem(&read(certificates)?, &read(key)?)?))
+}
+
+fn socket_path(args: &ServeArgs, files: &ServerFiles) -> anyhow::Result<PathBuf> {
+    let path = args.socket.clone().unwrap_or_else(|| files.socket_path());
+    // Clients in other folders find it by this path.
+    let path = std::path::absolute(path).context("the path of the socket is not valid")?;
+    if path.as_os_str().len() > MAX_SOCKET_PATH_BYTES {
+        bail!(
+            "the path of the socket is longer than {MAX_SOCKET_PATH_BYTES} bytes: {}. Choose a \
+             shorter one with --socket",
+            path.display()
+        );
+    }
+    Ok(path)
+}
+
+/// Asks the server that runs to stop.
+fn stop_server(files: &ServerFiles) -> anyhow::Result<CliExit> {
+    let Some(running) = files.running_server()? else { bail!("no server is running") };
+    LoadedProject::ask_process_to_stop(running.pid)?;
+    output::print_note("the server is stopping; turns under way resume when it starts again");
+    Ok(CliExit::Done)
+}

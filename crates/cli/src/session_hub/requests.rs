@@ -1,0 +1,435 @@
+//! Answers to the requests of front ends.
+
+use super::closed_session::watch_closed_session;
+use super::command_shell_steps::prompt_of_command;
+use super::log_position::log_position;
+use super::{OpenSession, SessionHub};
+use crate::setup::LoadedProject;
+use crate::workspace_host::{
+    ConfigChange, ConfigChangeResult, SessionUpdate, WorkspaceHost, to_fault,
+};
+use async_trait::async_trait;
+use futures_util::stream::{BoxStream, StreamExt};
+use std::sync::Arc;
+use std::time::Duration;
+use windlass_engine::{ForkPoint, OpSender};
+use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
+use windlass_protocol::report::{ReportAction, ReportKind};
+use windlass_protocol::session_stream::{HostStreamItem, OpenSessionState, SessionStreamItem};
+use windlass_protocol::{
+    DEFAULT_AGENT, Fact, FactRecord, Fault, ModelChoice, OpError, OpId, OpRequest, OpResult,
+    QueryReply, RequestError, SessionId, SessionOp, SessionQuery,
+};
+use windlass_server::{Caller, FrontendService, WatchOptions};
+
+/// Limit for an operation to be queued behind others.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
+
+#[async_trait]
+impl FrontendService for SessionHub {
+    async fn request(
+        &self,
+        caller: &Caller,
+        request: FrontendRequest,
+    ) -> Result<HostResponse, RequestError> {
+        let mut response = self.answer(caller, request).await?;
+        if let HostResponse::Status { status } = &mut response {
+            status.client = Some(caller.client.clone());
+            status.host = self.options.roots.as_ref().map(|_| LoadedProject::host_name());
+        }
+        Ok(response)
+    }
+
+    async fn watch_session(
+        &self,
+        caller: &Caller,
+        session: SessionId,
+        options: WatchOptions,
+    ) -> Result<BoxStream<'static, SessionStreamItem>, RequestError> {
+        if let Some(open) = self.open_session(session) {
+            return Ok(open.watch(caller.client.clone(), options));
+        }
+        let engine = self.workspace_of(session).await?.state().inspect_engine().await?;
+        let head = engine.last_position(session).await?;
+        let head = log_position(&engine, session, head).await;
+        let open = self.subscribe_to_open_sessions();
+        Ok(watch_closed_session((session, head), (engine, open), (caller.client.clone(), options)))
+    }
+
+    async fn watch_host(
+        &self,
+        caller: &Caller,
+    ) -> Result<BoxStream<'static, HostStreamItem>, RequestError> {
+        let workspace = self.named_workspace(caller.workspace.as_deref()).await.ok();
+        let hub = self.own.clone();
+        let current = move || {
+            let states = hub.upgrade().map(|hub| hub.open_session_states()).unwrap_or_default();
+            let sessions = states.into_iter();
+            let sessions = sessions.map(|state| HostStreamItem::Session { state: Box::new(state) });
+            let servers = workspace.as_ref().map(|workspace| HostStreamItem::Servers {
+                workspace: workspace.name(),
+                servers: workspace.state().server_status(),
+            });
+            sessions.chain(servers).collect()
+        };
+        let stop = self.stop.clone().cancelled_owned();
+        Ok(self.events.watch(current).take_until(stop).boxed())
+    }
+}
+
+impl SessionHub {
+    /// Answers a request.
+    async fn answer(
+        &self,
+        caller: &Caller,
+        request: FrontendRequest,
+    ) -> Result<HostResponse, RequestError> {
+        match request {
+            FrontendRequest::SessionOp { session, id, op } => {
+                let result = self.submit(session, (id, op), caller).await?;
+                Ok(match result {
+                    Ok(seq) => HostResponse::OpAccepted { seq },
+                    Err(error) => HostResponse::OpRejected { error },
+                })
+            }
+            FrontendRequest::ListOpenSessions => {
+                let mut sessions = self.open_session_states();
+                sessions.extend(self.sessions_of_server(caller).await);
+                Ok(HostResponse::OpenSessions { sessions })
+            }
+            FrontendRequest::NewSession { agent, model, effort } => {
+                let open = self.start_session(caller, agent, (model, effort)).await?;
+                opened_response(&open)
+            }
+            FrontendRequest::OpenSession { session, resume } => {
+                let open = self.open(session, resume).await?;
+                opened_response(&open)
+            }
+            FrontendRequest::DetachSession { session } => {
+                self.detach_session(caller, session).await
+            }
+            FrontendRequest::CloseSession { session } => {
+                self.workspace_of(session).await?;
+                self.close_session(session).await;
+                Ok(HostResponse::Done)
+            }
+            FrontendRequest::ForkSession { session, turn } => {
+                let workspace = self.workspace_of(session).await?;
+                let point = turn.map_or(ForkPoint::LastTurn, ForkPoint::Turn);
+                let fork = workspace.state().inspect_engine().await?.fork(session, point).await?;
+                let open = self.open(fork, false).await?;
+                opened_response(&open)
+            }
+            FrontendRequest::DeleteSession { session } => {
+                let workspace = self.workspace_of(session).await?;
+                let lock = self.session_lock(session);
+                let _deleting = lock.lock().await;
+                self.close_locked(session, None, Duration::ZERO).await;
+                workspace.state().inspect_engine().await?.delete(session).await?;
+                Ok(HostResponse::Done)
+            }
+            FrontendRequest::RenameSession { session, title } => {
+                let workspace = self.workspace_of(session).await?;
+                if self.open_session(session).is_some() {
+                    let op = SessionOp::RenameSession { title };
+                    let result = self.submit(session, (None, op), caller).await?;
+                    result.map_err(|error| Fault::Config { message: error.to_string() })?;
+                } else {
+                    workspace.state().inspect_engine().await?.rename(session, &title).await?;
+                }
+                Ok(HostResponse::Done)
+            }
+            FrontendRequest::ExpandCommand { session, name, arguments } => {
+                let open = session.and_then(|session| self.open_session(session));
+                let workspace = match &open {
+                    Some(open) => Arc::clone(&open.workspace),
+                    None => self.named_workspace(caller.workspace.as_deref()).await?,
+                };
+                let agent = open.as_ref().and_then(|open| open.handle());
+                let agent = agent.map(|handle| handle.activity().borrow().agent.clone());
+                let agent = agent.as_deref().unwrap_or(DEFAULT_AGENT);
+                let command = workspace.state().expand_command(&name, &arguments, agent).await?;
+                let sender = OpSender { client: caller.client.clone(), right: caller.right };
+                Ok(prompt_of_command(command, open.as_deref(), &sender).await?)
+            }
+            FrontendRequest::SetTrust { decision, seen } => {
+                self.change_config(caller, ConfigChange::AnswerTrust { decision, seen }).await
+            }
+            FrontendRequest::Login { provider, key, save_rejected } => {
+                self.change_config(caller, ConfigChange::Login { provider, key, save_rejected })
+                    .await
+            }
+            FrontendRequest::AddProvider { name, base_url, key, model } => {
+                let change = ConfigChange::AddProvider { name, base_url, key, model };
+                self.change_config(caller, change).await
+            }
+            FrontendRequest::SetDefaultModel { model } => {
+                self.change_config(caller, ConfigChange::SetDefaultModel { model }).await
+            }
+            FrontendRequest::RunReportAction {
+                report: ReportKind::Permissions { .. },
+                item,
+                action: ReportAction::Revoke,
+            } => {
+                self.change_config(caller, ConfigChange::RevokeApproval { item }).await?;
+                let workspace = self.named_workspace(caller.workspace.as_deref()).await?;
+                // No approval of a session is left.
+                Ok(workspace.state().report(ReportKind::Permissions { session: None }).await?)
+            }
+            FrontendRequest::Query { query } => self.answer_query(caller, query).await,
+            FrontendRequest::RenderSession { session, .. }
+            | FrontendRequest::Report {
+                report: ReportKind::Permissions { session: Some(session) },
+                ..
+            } => {
+                let workspace = self.workspace_of(session).await?;
+                Ok(workspace.state().answer_request(request).await?)
+            }
+            FrontendRequest::GetBlob { session, ref blob }
+            | FrontendRequest::Thumbnail { session, ref blob, .. } => {
+                let blob = blob.clone();
+                self.answer_blob_request(caller, (session, blob), request).await
+            }
+            request => self.answer_in_workspace(caller, request).await,
+        }
+    }
+
+    /// Answers a request about the folder of the client.
+    async fn answer_in_workspace(
+        &self,
+        caller: &Caller,
+        request: FrontendRequest,
+    ) -> Result<HostResponse, RequestError> {
+        let workspace = self.named_workspace(caller.workspace.as_deref()).await?;
+        let state = workspace.state();
+        if matches!(request, FrontendRequest::Status { .. }) && state.is_ready_to_build() {
+            // The answer does not wait for the servers; they start in the background.
+            let state = Arc::clone(&state);
+            self.spawn_until_stopped(async move { state.warm_up().await });
+        }
+        let response = state.answer_request(request).await?;
+        self.note_sent_blobs(caller, &response);
+        Ok(response)
+    }
+
+    /// Starts a session in the folder of the client, with the model and effort that the user chose.
+    async fn start_session(
+        &self,
+        caller: &Caller,
+        agent: Option<String>,
+        (model, effort): (Option<String>, Option<String>),
+    ) -> Result<Arc<OpenSession>, RequestError> {
+        let workspace = self.named_workspace(caller.workspace.as_deref()).await?;
+        let room = self.reserve_room().await?;
+        let _state = workspace.keep_state().await;
+        let state = workspace.state();
+        let engine = self.with_policy(&*state.engine().await?);
+        let default = || state.setup.config.model.as_ref().map(|(name, _)| name.clone());
+        let model = model.or_else(|| effort.as_ref().and_then(|_| default()));
+        if model.is_none() && !engine.has_model() {
+            state.default_model().map_err(|error| to_fault(&error))?;
+        }
+        let model = model.map(|model| ModelChoice { model, effort, precedes_agent: false });
+        let started = engine.start_session(agent.as_deref(), model).await?;
+        Ok(self.insert(Arc::clone(&workspace), started, room))
+    }
+
+    /// Returns the states of the open sessions, those that wait for the user first.
+    pub(crate) fn open_session_states(&self) -> Vec<OpenSessionState> {
+        let mut states: Vec<OpenSessionState> =
+            self.open_sessions().iter().filter_map(|open| open.state()).collect();
+        states.sort_by_key(|state| {
+            (state.open_questions.is_empty(), !state.is_busy, std::cmp::Reverse(state.session))
+        });
+        states
+    }
+
+    /// Sends an operation to an open session, and returns its answer.
+    async fn submit(
+        &self,
+        session: SessionId,
+        (id, op): (Option<OpId>, SessionOp),
+        caller: &Caller,
+    ) -> Result<OpResult, RequestError> {
+        let Some(open) = self.open_session(session) else {
+            self.workspace_of(session).await?;
+            return Ok(Err(OpError::Stopped));
+        };
+        let Some(handle) = open.running_handle().await else { return Ok(Err(OpError::Stopped)) };
+        let sender = Some(OpSender { client: caller.client.clone(), right: caller.right });
+        let queued = match id {
+            Some(id) => {
+                let queueing = handle.queue(OpRequest { id, op }, sender);
+                tokio::time::timeout(QUEUE_TIMEOUT, queueing).await
+            }
+            None => tokio::time::timeout(QUEUE_TIMEOUT, handle.queue_op(op, sender)).await,
+        };
+        let Ok(answer) = queued else {
+            let text = format!("session {session} has too many operations to do. Try again later");
+            return Err(RequestError::Unavailable { text });
+        };
+        // A session that ends answers nothing more.
+        Ok(answer.await.unwrap_or(Err(OpError::Stopped)))
+    }
+
+    /// Opens a session, unless it is open.
+    pub(crate) async fn open(
+        &self,
+        session: SessionId,
+        resume: bool,
+    ) -> Result<Arc<OpenSession>, RequestError> {
+        let workspace = self.workspace_of(session).await?;
+        let _state = workspace.keep_state().await;
+        let engine = self.with_policy(&*workspace.state().best_engine().await?);
+        let lock = self.session_lock(session);
+        let _opening = lock.lock().await;
+        if let Some(open) = self.open_session(session) {
+            return Ok(open);
+        }
+        let room = self.reserve_room().await?;
+        let open = async || match resume {
+            true => engine.open(session).await,
+            false => engine.open_paused(session).await,
+        };
+        let opened = match open().await {
+            Err(Fault::SessionBusy { .. }) if self.take_session_back(session).await? => {
+                open().await?
+            }
+            opened => opened?,
+        };
+        Ok(self.insert(Arc::clone(&workspace), opened, room))
+    }
+
+    /// Returns true if the last turn of a session was cut off, or prompts wait.
+    pub(crate) async fn is_unfinished(&self, session: SessionId) -> Result<bool, RequestError> {
+        let engine = self.workspace_of(session).await?.state().inspect_engine().await?;
+        let query = SessionQuery::Transcript { session };
+        let QueryReply::Transcript { transcript } = engine.query(query).await? else {
+            return Ok(false);
+        };
+        Ok(transcript.last_turn_end.is_none() || !transcript.queued_prompts.is_empty())
+    }
+
+    /// Returns the host of the folder that a session works in.
+    pub(super) async fn workspace_of(
+        &self,
+        session: SessionId,
+    ) -> Result<Arc<WorkspaceHost>, RequestError> {
+        if let Some(open) = self.open_session(session) {
+            return Ok(Arc::clone(&open.workspace));
+        }
+        let not_found =
+            || RequestError::NotFound { text: format!("session {session} was not found") };
+        let any = self.named_workspace(None).await?;
+        let query = SessionQuery::Events { session, after: 0, limit: Some(1) };
+        let first = any.state().inspect_engine().await?.query(query).await;
+        let Ok(QueryReply::Events { events }) = first else { return Err(not_found()) };
+        let Some(FactRecord { fact: Fact::SessionOpened { workspace, .. }, .. }) = events.first()
+        else {
+            // The first fact is lost: the session can be read, wherever it worked.
+            return Ok(any);
+        };
+        if any.is_host_of(workspace) {
+            return Ok(any);
+        }
+        match &self.options.roots {
+            // The engine says that the session belongs to another folder.
+            None => Ok(any),
+            Some(_) if self.is_visible(workspace) => self.named_workspace(Some(workspace)).await,
+            Some(_) => Err(not_found()),
+        }
+    }
+
+    async fn answer_query(
+        &self,
+        caller: &Caller,
+        query: SessionQuery,
+    ) -> Result<HostResponse, RequestError> {
+        let workspace = match &query {
+            SessionQuery::Events { session, .. }
+            | SessionQuery::Prompts { session: Some(session), .. }
+            | SessionQuery::Context { session }
+            | SessionQuery::Jobs { session }
+            | SessionQuery::Transcript { session }
+            | SessionQuery::Changes { session, .. }
+            | SessionQuery::FindText { session, .. } => self.workspace_of(*session).await?,
+            SessionQuery::Prompts { session: None, .. }
+            | SessionQuery::Sessions { .. }
+            | SessionQuery::SearchSessions { .. }
+            | SessionQuery::Tools => self.named_workspace(caller.workspace.as_deref()).await?,
+        };
+        let response = workspace.state().answer_request(FrontendRequest::Query { query }).await?;
+        Ok(match response {
+            HostResponse::Reply { reply: QueryReply::Sessions { mut sessions } } => {
+                sessions.retain(|row| self.is_visible(&row.workspace));
+                HostResponse::Reply { reply: QueryReply::Sessions { sessions } }
+            }
+            HostResponse::Reply { reply: QueryReply::SearchHits { mut hits } } => {
+                hits.retain(|hit| self.is_visible(&hit.workspace));
+                HostResponse::Reply { reply: QueryReply::SearchHits { hits } }
+            }
+            response => response,
+        })
+    }
+
+    /// Changes the config of a folder, and updates its open sessions.
+    async fn change_config(
+        &self,
+        caller: &Caller,
+        change: ConfigChange,
+    ) -> Result<HostResponse, RequestError> {
+        let workspace = self.named_workspace(caller.workspace.as_deref()).await?;
+        let sessions = || {
+            let open = self.open_sessions().into_iter();
+            open.filter(|open| Arc::ptr_eq(&open.workspace, &workspace))
+        };
+        let apply = async |result: ConfigChangeResult| {
+            match result.update {
+                SessionUpdate::None => {}
+                SessionUpdate::ReplaceModels(resolver) => {
+                    for handle in sessions().filter_map(|open| open.handle()) {
+                        // A stopped session ignores this; its end is reported anyway.
+                        handle.replace_models(Arc::clone(&resolver)).await;
+                    }
+                }
+                SessionUpdate::Reopen(engine) => {
+                    let engine = self.with_policy(&engine);
+                    let mut first_fault = None;
+                    for open in sessions() {
+                        if let Err(fault) = self.reopen(&open, &engine).await {
+                            // The others must not keep the engine of the state before.
+                            first_fault.get_or_insert(fault);
+                        }
+                    }
+                    if let Some(fault) = first_fault {
+                        return Err(fault);
+                    }
+                }
+                SessionUpdate::RevokeApprovals => {
+                    for handle in sessions().filter_map(|open| open.handle()) {
+                        handle.send(SessionOp::RevokeApprovals).await;
+                    }
+                }
+                SessionUpdate::Close(fault) => {
+                    for open in sessions() {
+                        let lock = self.session_lock(open.session);
+                        let _closing = lock.lock().await;
+                        self.close_locked(open.session, Some(fault.clone()), Duration::ZERO).await;
+                    }
+                }
+            }
+            result.response
+        };
+        Ok(workspace.change(change, apply).await?)
+    }
+}
+
+fn opened_response(open: &OpenSession) -> Result<HostResponse, RequestError> {
+    let Some(handle) = open.handle() else {
+        let text = format!("session {} was closed in the meantime", open.session);
+        return Err(RequestError::Conflict { text });
+    };
+    let activity = handle.activity().borrow().clone();
+    let (session, head, model) = (open.session, activity.head, activity.model);
+    Ok(HostResponse::SessionOpened { session, head, model })
+}
