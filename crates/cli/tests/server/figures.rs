@@ -39,7 +39,7 @@ fn status_kb(pid: u32, field: &str) -> u64 {
 }
 
 /// Returns the resident memory of a process, without the pages of its executable, in kilobytes.
-fn memory_kb(pid: u32) -> u64 {
+pub fn memory_kb(pid: u32) -> u64 {
     status_kb(pid, "RssAnon")
 }
 

@@ -1,6 +1,7 @@
 //! A long run: fifty sessions at work, clients that come and go, and a server that is killed again
 //! and again. Its memory must not grow, and each client's view must be the log.
 
+use crate::figures::memory_kb;
 use crate::support::TestEnv;
 use crate::support::server::{TestServer, caller, connect, soon};
 use futures_util::StreamExt;
@@ -22,9 +23,6 @@ const MAX_GROWTH: f64 = 1.1;
 
 /// The facts of one session as its client has folded them.
 type View = Arc<Mutex<BTreeMap<LogSeq, String>>>;
-
-/// A session with the view of its client.
-type Watched = (SessionId, View);
 
 /// Watches a session with one connection after another until `is_over`, and keeps its facts.
 async fn watch_again_and_again(
@@ -97,7 +95,7 @@ async fn work_in_sessions(
     (host, me): (RemoteHost, Caller),
     turns: Arc<AtomicU64>,
     is_over: Arc<AtomicBool>,
-) -> Vec<Watched> {
+) -> Vec<(SessionId, View)> {
     let mut watched = Vec::new();
     while !is_over.load(Ordering::SeqCst) {
         let opened = host.request(&me, FrontendRequest::new_session(None)).await;
@@ -121,12 +119,6 @@ async fn work_in_sessions(
         }
     }
     watched
-}
-
-fn memory_kb(pid: u32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
-    line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
 }
 
 #[test]

@@ -175,17 +175,35 @@ impl TestFrontend {
         self.wait_for_turn_end().await
     }
 
-    async fn wait_for_turn_end(&mut self) -> String {
-        let mut answer = String::new();
+    /// Takes the messages that no test has looked at, the next one last.
+    fn take_unhandled(&mut self) -> Vec<HostMessage> {
         let mut unhandled = std::mem::take(&mut self.unhandled);
         unhandled.reverse();
+        unhandled
+    }
+
+    /// Returns the next fact, of the messages in `unhandled` first.
+    async fn next_fact(
+        &mut self,
+        unhandled: &mut Vec<HostMessage>,
+    ) -> windlass_protocol::FactRecord {
         loop {
             let message = match unhandled.pop() {
                 Some(message) => message,
                 None => self.next_message().await,
             };
             let HostMessage::Event { event } = message else { continue };
-            let Event::Fact(record) = *event else { continue };
+            if let Event::Fact(record) = *event {
+                return record;
+            }
+        }
+    }
+
+    async fn wait_for_turn_end(&mut self) -> String {
+        let mut answer = String::new();
+        let mut unhandled = self.take_unhandled();
+        loop {
+            let record = self.next_fact(&mut unhandled).await;
             if let Fact::ModelText { text, .. } = &record.fact {
                 answer.push_str(text);
             }
@@ -674,15 +692,9 @@ impl TestFrontend {
     /// Returns false if the turn ends without a request.
     async fn answer_permission(&mut self, session: SessionId, answer: PermissionAnswer) -> bool {
         let mut was_asked = false;
-        let mut unhandled = std::mem::take(&mut self.unhandled);
-        unhandled.reverse();
+        let mut unhandled = self.take_unhandled();
         loop {
-            let message = match unhandled.pop() {
-                Some(message) => message,
-                None => self.next_message().await,
-            };
-            let HostMessage::Event { event } = message else { continue };
-            let Event::Fact(record) = *event else { continue };
+            let record = self.next_fact(&mut unhandled).await;
             match record.fact {
                 Fact::PermissionAsked { call, .. } => {
                     was_asked = true;
