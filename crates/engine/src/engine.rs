@@ -116,12 +116,12 @@ impl Engine {
         Engine { log, runtime, settings }
     }
 
-    /// Returns the last position of the log of a session; 0 if it has no facts.
-    pub async fn last_position(&self, session: SessionId) -> Result<LogSeq, Fault> {
-        let last = LogPosition::unchecked(LogSeq::MAX);
-        let position = self.log.resume_position(session, last).await.map_err(storage_fault)?;
+    /// Returns the last position of the log of a session; the start if it has no facts.
+    pub async fn last_position(&self, session: SessionId) -> Result<LogPosition, Fault> {
+        let end = LogPosition::unchecked(LogSeq::MAX);
+        let last = self.log.resume_position(session, end).await.map_err(storage_fault)?;
         // A damaged log does not say where it ends, so the session is read from the start.
-        Ok(if position == last { 0 } else { position.seq })
+        Ok(if last == end { LogPosition::START } else { last })
     }
 
     pub(crate) fn workspace_path(&self) -> String {

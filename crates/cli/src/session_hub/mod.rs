@@ -7,7 +7,6 @@
 mod closed_session;
 mod command_shell_steps;
 mod host_events;
-mod log_position;
 mod open_session;
 mod requests;
 mod server_handover;

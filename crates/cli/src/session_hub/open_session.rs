@@ -3,20 +3,21 @@
 //! A stream outlives the loop of the session: when the session is opened again with another config,
 //! the stream goes on from its cursor.
 
-use super::log_position::log_position;
 use crate::workspace_host::WorkspaceHost;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
-use windlass_engine::{AttendanceGuard, SessionHandle, SessionWatcher, WatchedEvent};
+use windlass_engine::{
+    AttendanceGuard, SessionActivity, SessionHandle, SessionWatcher, WatchedEvent,
+};
 use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::session_stream::{
     OpenSessionState, SessionStreamItem, StreamClosing, StreamClosingReason, StreamLag,
     StreamOpening, StreamReset,
 };
-use windlass_protocol::{ClientInfo, Event, EventCursor, Fault, LogPosition, LogSeq, SessionId};
+use windlass_protocol::{ClientInfo, Event, EventCursor, Fault, LogSeq, SessionId};
 use windlass_server::{ClientAttendance, WatchOptions};
 
 /// A session that is open in this process.
@@ -113,8 +114,10 @@ impl OpenSession {
 
     /// Returns true if the session has no clients and does nothing.
     pub(super) fn is_idle(&self) -> bool {
-        let is_resting = |state: OpenSessionState| !state.is_busy && state.background_count == 0;
-        !self.is_watched() && self.state().is_some_and(is_resting)
+        let is_resting =
+            |activity: &SessionActivity| !activity.is_busy && activity.background_count == 0;
+        !self.is_watched()
+            && self.handle().is_some_and(|handle| is_resting(&handle.activity().borrow()))
     }
 
     /// Returns the state of the session for lists; `None` while it is not running.
@@ -238,9 +241,8 @@ impl SessionStream {
         match phase {
             Ok(SessionPhase::Running(handle)) => {
                 let activity = handle.activity().borrow().clone();
-                let head = self.head_position(activity.head).await;
-                let from_now = || head.into();
-                let cursor = self.cursor.clone().unwrap_or_else(from_now);
+                let head = handle.log_position(activity.head).await;
+                let cursor = self.cursor.clone().unwrap_or_else(|| head.into());
                 let guard = match self.user {
                     ClientAttendance::Unknown => None,
                     ClientAttendance::Present => Some(handle.attend()),
@@ -272,15 +274,6 @@ impl SessionStream {
                 let reason = StreamClosingReason::SessionClosed;
                 Some(SessionStreamItem::Closing(StreamClosing { reason, retry_ms: None }))
             }
-        }
-    }
-
-    /// Returns a position of the log with its epoch, which only the first item of a stream names.
-    async fn head_position(&self, head: LogSeq) -> LogPosition {
-        let open = &self._presence.open;
-        match open.workspace.state().inspect_engine().await {
-            Ok(engine) if !self.is_open => log_position(&engine, open.session, head).await,
-            Ok(_) | Err(_) => LogPosition::unchecked(head),
         }
     }
 

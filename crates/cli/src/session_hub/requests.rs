@@ -2,7 +2,6 @@
 
 use super::closed_session::watch_closed_session;
 use super::command_shell_steps::prompt_of_command;
-use super::log_position::log_position;
 use super::{OpenSession, SessionHub};
 use crate::setup::LoadedProject;
 use crate::workspace_host::{
@@ -17,8 +16,8 @@ use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
 use windlass_protocol::report::{ReportAction, ReportKind};
 use windlass_protocol::session_stream::{HostStreamItem, OpenSessionState, SessionStreamItem};
 use windlass_protocol::{
-    DEFAULT_AGENT, Fact, FactRecord, Fault, ModelChoice, OpError, OpId, OpRequest, OpResult,
-    QueryReply, RequestError, SessionId, SessionOp, SessionQuery,
+    Attachment, DEFAULT_AGENT, Fact, FactRecord, Fault, ModelChoice, OpError, OpId, OpRequest,
+    OpResult, QueryReply, RequestError, SessionId, SessionOp, SessionQuery,
 };
 use windlass_server::{Caller, FrontendService, WatchOptions};
 
@@ -51,7 +50,6 @@ impl FrontendService for SessionHub {
         }
         let engine = self.workspace_of(session).await?.state().inspect_engine().await?;
         let head = engine.last_position(session).await?;
-        let head = log_position(&engine, session, head).await;
         let open = self.subscribe_to_open_sessions();
         Ok(watch_closed_session((session, head), (engine, open), (caller.client.clone(), options)))
     }
@@ -255,6 +253,14 @@ impl SessionHub {
             self.workspace_of(session).await?;
             return Ok(Err(OpError::Stopped));
         };
+        if let SessionOp::Prompt { attachments, .. } = &op {
+            for Attachment { name, blob, .. } in attachments {
+                if !self.may_read_blob(caller, session, blob).await? {
+                    let text = format!("`{name}` is no longer in the server. Attach it again");
+                    return Ok(Err(OpError::Invalid { text }));
+                }
+            }
+        }
         let Some(handle) = open.running_handle().await else { return Ok(Err(OpError::Stopped)) };
         let sender = Some(OpSender { client: caller.client.clone(), right: caller.right });
         let queued = match id {

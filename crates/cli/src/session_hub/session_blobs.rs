@@ -60,6 +60,28 @@ impl SessionHub {
         }
     }
 
+    /// Returns true if a client may read a file through a session. What it sends to the model of the
+    /// session, it can read.
+    pub(super) async fn may_read_blob(
+        &self,
+        caller: &Caller,
+        session: SessionId,
+        blob: &BlobRef,
+    ) -> Result<bool, RequestError> {
+        if self.options.roots.is_none() {
+            return Ok(true);
+        }
+        if lock(&self.readable_blobs).contains(&caller.client.name, session, blob) {
+            return Ok(true);
+        }
+        let engine = self.workspace_of(session).await?.state().inspect_engine().await?;
+        let is_named = names_blob(&engine, session, blob).await?;
+        if is_named {
+            remember(&mut lock(&self.readable_blobs).found, (session, blob.clone()));
+        }
+        Ok(is_named)
+    }
+
     /// Answers a request for a file of a session.
     pub(super) async fn answer_blob_request(
         &self,
@@ -75,12 +97,8 @@ impl SessionHub {
         let state = self.workspace_of(session).await?.state();
         let not_found =
             || RequestError::NotFound { text: format!("session {session} has no such file") };
-        let is_known = || lock(&self.readable_blobs).contains(&caller.client.name, session, &blob);
-        if !is_known() {
-            if !names_blob(&*state.inspect_engine().await?, session, &blob).await? {
-                return Err(not_found());
-            }
-            remember(&mut lock(&self.readable_blobs).found, (session, blob.clone()));
+        if !self.may_read_blob(caller, session, &blob).await? {
+            return Err(not_found());
         }
         match state.answer_request(request).await {
             // The file is no longer stored.

@@ -7,7 +7,8 @@ use crate::support::server::{TestServer, caller, connect};
 use base64::Engine;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
 use windlass_protocol::{
-    BlobRef, Fault, QueryReply, RequestError, SessionOp, SessionQuery, TrustDecision,
+    Attachment, BlobRef, Fault, OpError, QueryReply, RequestError, SessionOp, SessionQuery,
+    TrustDecision,
 };
 use windlass_server::{Caller, FrontendService};
 
@@ -160,7 +161,7 @@ async fn session_with_file(env: &TestEnv, folder: &str, text: &str) -> (SessionC
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_of_sessions_in_other_folders_do_not_exist() {
-    let env = TestEnv::new(&["say One", "say Two"], "");
+    let env = TestEnv::new(&["say One", "say Two", "say Three"], "");
     let other = env.home().join("other");
     std::fs::create_dir_all(&other).unwrap();
     let other = other.canonicalize().unwrap().display().to_string();
@@ -193,6 +194,28 @@ async fn files_of_sessions_in_other_folders_do_not_exist() {
             let answer = host.request(&caller, request.clone()).await;
             let is_missing = matches!(answer, Err(RequestError::NotFound { .. }));
             assert_eq!(is_missing, !exists, "{request:?}: {answer:?}");
+        }
+    }
+    // A prompt would show a file to the model, and so to the client.
+    host.request(&caller, FrontendRequest::OpenSession { session: own, resume: true })
+        .await
+        .unwrap();
+    let client = SessionClient::watch(host, caller, own).await;
+    for (blob, may_attach) in [(foreign_blob, false), (lost, false), (own_blob, true)] {
+        let SessionOp::Prompt { text, delivery, settings, .. } = SessionOp::prompt("look") else {
+            panic!("a prompt")
+        };
+        let (name, mime_type) = ("b.png".to_owned(), "image/png".to_owned());
+        let attachments = vec![Attachment { name, mime_type, blob }];
+        let op = SessionOp::Prompt { text, attachments, delivery, settings };
+        let answer = client.submit(op).await;
+        match may_attach {
+            true => assert!(answer.is_ok(), "{answer:?}"),
+            false => assert!(
+                matches!(&answer, Err(OpError::Invalid { text })
+                if text == "`b.png` is no longer in the server. Attach it again"),
+                "{answer:?}"
+            ),
         }
     }
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use windlass_protocol::{
-    EventCursor, FactRecord, Fault, LogSeq, ModelChoice, OpError, OpRequest, OpResult, SessionId,
-    SessionOp,
+    EventCursor, FactRecord, Fault, LogPosition, LogSeq, ModelChoice, OpError, OpRequest, OpResult,
+    SessionId, SessionOp,
 };
 use windlass_storage::{Log, PageLimit};
 
@@ -109,6 +109,12 @@ impl SessionHandle {
     /// Returns what the session is doing, and reports changes.
     pub fn activity(&self) -> watch::Receiver<SessionActivity> {
         self.activity.clone()
+    }
+
+    /// Returns this position of the log with its epoch, if the log can be read.
+    pub async fn log_position(&self, seq: LogSeq) -> LogPosition {
+        let position = LogPosition::unchecked(seq);
+        self.log.resume_position(self.session, position).await.unwrap_or(position)
     }
 
     /// Returns the calls of the session and its subagents that wait for the user, and reports
