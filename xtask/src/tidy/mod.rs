@@ -1,6 +1,7 @@
 //! `tidy`: rules of this project that the compiler and Clippy do not check. Each check is a
 //! function of the project's files, so that a test can pass it files that break the rule.
 
+mod api_growth;
 mod cases;
 mod crate_graph;
 mod docs;
@@ -19,6 +20,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     faults.extend(import_cycles::check(&files));
     faults.extend(cases::check(&files));
     faults.extend(docs::check(root, &files));
+    faults.extend(api_growth::check(root)?);
     Ok(faults)
 }
 
