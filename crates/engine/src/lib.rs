@@ -36,6 +36,6 @@ pub use engine::Engine;
 pub use model_handle::{ModelHandle, NamedModel};
 pub use session_archive::ExportImportReport;
 pub use session_watcher::{SessionWatcher, WatchedEvent};
-pub use settings::{EngineSettings, ModelResolver, SaveApprovals};
+pub use settings::{EngineSettings, ModelResolver, SaveApprovals, TitleGeneration};
 pub use stored_sessions::ForkPoint;
 pub use system_prompt::SystemPromptValues;

@@ -60,7 +60,18 @@ pub struct EngineSettings {
     pub(crate) agent_name: String,
     /// Asks the model for a title after the first turn completes. For front ends that stay open and
     /// list sessions; subagent sessions never get a generated title.
-    pub generate_titles: bool,
+    pub titles: TitleGeneration,
+}
+
+/// The sessions whose model is asked for a title.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TitleGeneration {
+    /// None.
+    Off,
+    /// Those with a model of a provider, not of this machine.
+    HostedModels,
+    /// All.
+    On,
 }
 
 /// Callback that returns a model by its name, `provider/model`, with a reasoning effort or variant.
@@ -99,7 +110,7 @@ impl EngineSettings {
             agent_options: ModelOptions::default(),
             agent_base_prompt: None,
             agent_name: String::new(),
-            generate_titles: false,
+            titles: TitleGeneration::Off,
         }
     }
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use windlass_engine::session::TurnLimits;
-use windlass_engine::{Engine, EngineSettings, SessionHandle, SessionWatcher};
+use windlass_engine::{Engine, EngineSettings, SessionHandle, SessionWatcher, TitleGeneration};
 use windlass_llm::catalog::Model as CatalogModel;
 use windlass_llm::wire_format::WireFormat;
 use windlass_protocol::{
@@ -113,7 +113,7 @@ impl TestEnv {
     /// Creates an engine that generates titles with a model that has a price.
     async fn with_titles(replies: &[&str], limits: TurnLimits) -> TestEnv {
         TestEnv::with_settings(WireFormat::OpenaiChat, replies, usize::MAX, |settings| {
-            (settings.generate_titles, settings.limits) = (true, limits);
+            (settings.titles, settings.limits) = (TitleGeneration::On, limits);
             let handle = settings.model.as_mut().unwrap();
             let mut model = (*handle.model).clone();
             (model.price.input, model.price.output) = (Some(1.0), Some(2.0));

@@ -11,7 +11,9 @@ mod support;
 
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_engine::{Engine, EngineSettings, ModelHandle, SessionHandle, SessionWatcher};
+use windlass_engine::{
+    Engine, EngineSettings, ModelHandle, SessionHandle, SessionWatcher, TitleGeneration,
+};
 use windlass_llm::catalog::Model as CatalogModel;
 use windlass_llm::wire_format::WireFormat;
 use windlass_protocol::{
@@ -63,7 +65,7 @@ impl TestEnv {
     async fn with_small_model(main: &[&str], other: &[&str]) -> TestEnv {
         TestEnv::new(main, other, |settings, handle| {
             settings.small_model = Some((handle, "q/small".into()));
-            settings.generate_titles = true;
+            settings.titles = TitleGeneration::On;
         })
         .await
     }

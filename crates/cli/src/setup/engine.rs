@@ -11,7 +11,7 @@ use windlass_engine::session::{LoopDetectionPolicy, LoopDetectionRules};
 use windlass_engine::system_prompt::{
     GitState, InstructionFile, ProjectSnapshot, SystemPromptValues,
 };
-use windlass_engine::{Engine, EngineSettings, ModelHandle};
+use windlass_engine::{Engine, EngineSettings, ModelHandle, TitleGeneration};
 use windlass_permission::{Decision, PermissionLevel};
 use windlass_project::{AgentConfigs, FolderTrust, InstructionText, LoadedInstructions, PathRule};
 use windlass_protocol::{PermissionMode, ToolAccess};
@@ -60,11 +60,14 @@ impl LoadedProject {
         self.build_engine(Some(model), EnginePurpose::Commands, engine_options).await
     }
 
-    /// Returns true if the model should generate session titles. A local model does so only if the
-    /// config asks for it, because it is busy with more important work.
-    fn should_generate_titles(&self, model: Option<&ModelHandle>) -> bool {
-        let is_hosted = model.is_some_and(|model| !model.client.is_local());
-        self.config.titles.unwrap_or(is_hosted)
+    /// Returns whether models generate session titles. A local model does so only if the config asks
+    /// for it, because it is busy with more important work.
+    fn title_generation(&self) -> TitleGeneration {
+        match self.config.titles {
+            Some(true) => TitleGeneration::On,
+            Some(false) => TitleGeneration::Off,
+            None => TitleGeneration::HostedModels,
+        }
     }
 
     /// Prints warnings about the sandbox before commands run, and about skipped `sandbox.write`
@@ -269,8 +272,9 @@ impl LoadedProject {
         }
         settings.model_resolver = self.model_resolver();
         settings.user = engine_options.user;
-        settings.generate_titles =
-            engine_options.is_interactive && self.should_generate_titles(settings.model.as_ref());
+        if engine_options.is_interactive {
+            settings.titles = self.title_generation();
+        }
         settings.project_trusted = self.config.trust == FolderTrust::Trusted;
         settings.save_approvals = self.approval_saver();
         settings.limits = engine_options.limits;

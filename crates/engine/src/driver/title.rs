@@ -6,6 +6,7 @@
 use super::SessionDriver;
 use super::side_request::SideRequest;
 use crate::session::SessionInput;
+use crate::settings::TitleGeneration;
 use crate::stored_sessions::to_one_line;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +30,13 @@ impl SessionDriver {
     pub(super) fn request_title(&mut self) {
         let transcript = self.session.transcript();
         let is_subagent = !self.lineage.ancestors.is_empty() || transcript.parent.is_some();
-        if !self.settings.generate_titles || is_subagent || self.session.has_title() {
+        let is_hosted = || self.settings.model.as_ref().is_some_and(|m| !m.client.is_local());
+        let is_wanted = match self.settings.titles {
+            TitleGeneration::Off => false,
+            TitleGeneration::HostedModels => is_hosted(),
+            TitleGeneration::On => true,
+        };
+        if !is_wanted || is_subagent || self.session.has_title() {
             return;
         }
         let Some(text) = title_prompt(transcript) else { return };
