@@ -11,7 +11,7 @@ use crate::setup::{LoadedProject, ProjectContext};
 use crate::terminal::output;
 use windlass_project::ConfigFlags;
 use windlass_protocol::ClientKind;
-use windlass_protocol::frontend_messages::FrontendRequest;
+use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
 
 /// Runs the terminal UI until the user quits. Sessions go on in the server.
 pub(crate) async fn run_attach(args: AttachArgs) -> anyhow::Result<CliExit> {
@@ -27,10 +27,14 @@ pub(crate) async fn run_attach(args: AttachArgs) -> anyhow::Result<CliExit> {
     let working = LoadedProject::working_folder().unwrap_or_else(|| root.clone());
     let folders = LocalFolders { home: dirs.home.clone(), working };
     let service = connection.service();
-    if args.model.is_some() {
-        // Otherwise the first request of the screen would fail.
-        let request = FrontendRequest::Status { model: args.model.clone(), effort: None };
-        service.request(&connection.caller, request).await?;
+    let mut model = args.model;
+    if model.is_some() {
+        // If the server does not know it, the first request of the screen would fail.
+        let request = FrontendRequest::Status { model, effort: None };
+        model = match service.request(&connection.caller, request).await? {
+            HostResponse::Status { status } => status.model,
+            _ => None,
+        };
     }
     // Only the user's own settings of the screen matter here.
     let setup = LoadedProject::read_config(
@@ -44,7 +48,7 @@ pub(crate) async fn run_attach(args: AttachArgs) -> anyhow::Result<CliExit> {
         status_line: setup.config.tui.status_line.clone(),
     };
     let host = FrontendHost::new((service, connection.caller), SessionOwnership::Shared, folders)
-        .with_choices(args.agent, args.model)
+        .with_choices(args.agent, model)
         .with_local_settings(settings);
     let start = ScreenStart { session, prompt: args.prompt, linear: args.linear };
     let open = run_screen(start, &setup, host).await?;

@@ -99,6 +99,9 @@ pub(crate) struct FrontendHost {
     chosen_model: ChosenModel,
     /// The model that the user chose for the open session.
     session_model: ChosenModel,
+    /// The model of the command line, until the first session is open: it applies to that one even
+    /// if its log has another.
+    model_of_first_session: Option<String>,
     /// The digest of the trust review that the user saw last.
     seen_trust: Option<String>,
     /// Messages that the front end has not received yet.
@@ -138,6 +141,7 @@ impl FrontendHost {
             default_agent: None,
             chosen_model: ChosenModel::default(),
             session_model: ChosenModel::default(),
+            model_of_first_session: None,
             seen_trust: None,
             outbox: VecDeque::new(),
             background_tasks: JoinSet::new(),
@@ -156,7 +160,7 @@ impl FrontendHost {
         self
     }
 
-    /// Chooses the agent and the model of new sessions.
+    /// Chooses the agent of new sessions, and the model of new sessions and of the first one.
     #[must_use]
     pub(crate) fn with_choices(
         mut self,
@@ -164,6 +168,7 @@ impl FrontendHost {
         model: Option<String>,
     ) -> FrontendHost {
         self.default_agent = agent;
+        self.model_of_first_session.clone_from(&model);
         self.chosen_model = ChosenModel { model, effort: None };
         self.session_model = self.chosen_model.clone();
         self

@@ -94,6 +94,11 @@ impl FrontendHost {
                     }
                     (None, _) => ChosenModel::default(),
                 };
+                let wanted = self.model_of_first_session.take();
+                let is_other = |model: &_| self.session_model.model.as_ref() != Some(model);
+                if let Some(model) = wanted.filter(is_other) {
+                    self.apply_choice(ChosenModel { model: Some(model), effort: None });
+                }
             }
             opened.response
         });

@@ -75,7 +75,9 @@ async fn run_with_hub(
     let client = crate::local_client(ClientKind::Terminal);
     let caller = Caller { client, right: AccessRight::Admin, workspace: None };
     let service: Arc<dyn FrontendService> = Arc::<SessionHub>::clone(hub);
-    let host = FrontendHost::new((service, caller), SessionOwnership::Owned, folders);
+    // The hub chooses the agent.
+    let host = FrontendHost::new((service, caller), SessionOwnership::Owned, folders)
+        .with_choices(None, args.model.clone());
     let start = ScreenStart { session, prompt: args.prompt.clone(), linear: args.linear };
     let result = run_screen(start, &state.setup, host).await;
     hub.shut_down(CLOSE_TIMEOUT).await;

@@ -47,6 +47,11 @@ struct TestFrontend {
 
 impl TestFrontend {
     fn new(replies: &[&str], settings: &str) -> TestFrontend {
+        TestFrontend::with_model((replies, settings), None)
+    }
+
+    fn with_model((replies, settings): (&[&str], &str), model: Option<&str>) -> TestFrontend {
+        let chosen_model = model.map(str::to_owned);
         let folder = tempfile::tempdir().unwrap();
         let model = ScriptedModel::start(ModelScript::new(replies.iter().copied()));
         let at = |name: &str| folder.path().join(name);
@@ -79,7 +84,8 @@ impl TestFrontend {
         let client = crate::local_client(ClientKind::Terminal);
         let caller = Caller { client, right: AccessRight::Admin, workspace: None };
         let service: Arc<dyn FrontendService> = Arc::<SessionHub>::clone(&hub);
-        let host = FrontendHost::new((service, caller), SessionOwnership::Owned, folders);
+        let host = FrontendHost::new((service, caller), SessionOwnership::Owned, folders)
+            .with_choices(None, chosen_model);
         let (host_stop, host_hub) = (stop.clone(), Arc::clone(&hub));
         TaskTracker::new().spawn(async move {
             host_hub.workspace(&root).await.unwrap();
@@ -977,5 +983,30 @@ async fn the_model_of_a_command_answers_the_first_prompt_of_a_session() {
         frontend.request(FrontendRequest::SessionOp { session, id: None, op }).await.unwrap();
         frontend.wait_for_turn_end().await;
         assert_eq!(frontend.model.requests().last().unwrap()["model"], "n", "{is_changing}");
+    }
+}
+
+#[tokio::test]
+async fn the_model_of_the_command_line_applies_to_the_first_session() {
+    let script: (&[&str], _) =
+        (&["say One", "say Two", "say Three", "say Four"], r#""titles": false"#);
+    let mut frontend = TestFrontend::with_model(script, Some("scripted/n"));
+    let workspace = frontend.hub.workspace(&frontend.root()).await.unwrap();
+    let engine = workspace.state().engine().await.unwrap();
+    let mut sessions = Vec::new();
+    for _ in 0..2 {
+        let (handle, mut watcher) = engine.start_default_session().await.unwrap();
+        handle.send(SessionOp::SetModel { model: "scripted/o".into(), effort: None }).await;
+        handle.send(SessionOp::prompt("Hello")).await;
+        let is_end = |event: &Event| matches!(event, Event::Fact(record) if matches!(record.fact, Fact::TurnEnded { .. }));
+        while !is_end(&watcher.next().await.unwrap().unwrap()) {}
+        handle.close().await.unwrap();
+        sessions.push(handle.session);
+    }
+    for (session, expected) in [(sessions[0], "n"), (sessions[1], "o")] {
+        let open = FrontendRequest::OpenSession { session, resume: false };
+        frontend.request(open).await.unwrap();
+        frontend.prompt(session, "Hello").await;
+        assert_eq!(frontend.model.requests().last().unwrap()["model"], expected);
     }
 }
