@@ -132,6 +132,19 @@ pub enum HostStreamItem {
     },
 }
 
+/// The activity of an open session: the first of these that applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OpenSessionActivity {
+    /// It waits for an answer of the user.
+    Waiting,
+    /// A turn is under way.
+    Working,
+    /// Only background jobs or subagents run.
+    Background,
+    /// Nothing runs.
+    Idle,
+}
+
 /// State of a session that is open in the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenSessionState {
@@ -156,4 +169,16 @@ pub struct OpenSessionState {
     /// True if the session is open in the server of this machine, and the host is another process.
     #[serde(default)]
     pub is_in_server: bool,
+}
+
+impl OpenSessionState {
+    /// Returns what the session does.
+    pub fn activity(&self) -> OpenSessionActivity {
+        match (self.open_questions.is_empty(), self.is_busy, self.background_count) {
+            (false, _, _) => OpenSessionActivity::Waiting,
+            (true, true, _) => OpenSessionActivity::Working,
+            (true, false, 1..) => OpenSessionActivity::Background,
+            (true, false, 0) => OpenSessionActivity::Idle,
+        }
+    }
 }

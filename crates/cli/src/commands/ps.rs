@@ -8,7 +8,7 @@ use crate::terminal::output;
 use anyhow::bail;
 use windlass_protocol::display_text::{pluralize, truncate_chars};
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
-use windlass_protocol::session_stream::OpenSessionState;
+use windlass_protocol::session_stream::{OpenSessionActivity, OpenSessionState};
 use windlass_protocol::{AccessRight, ClientKind};
 use windlass_server::{Caller, FrontendService};
 
@@ -39,11 +39,13 @@ pub(crate) async fn run_ps(args: PsArgs) -> anyhow::Result<CliExit> {
 }
 
 fn describe_session(state: &OpenSessionState) -> String {
-    let activity = match (state.open_questions.len(), state.is_busy, state.background_count) {
-        (0, true, _) => "working".to_owned(),
-        (0, false, 0) => "idle".to_owned(),
-        (0, false, count) => pluralize(count as usize, "background task"),
-        (_, _, _) => "waits for you".to_owned(),
+    let activity = match state.activity() {
+        OpenSessionActivity::Waiting => "waits for you".to_owned(),
+        OpenSessionActivity::Working => "working".to_owned(),
+        OpenSessionActivity::Background => {
+            pluralize(state.background_count as usize, "background task")
+        }
+        OpenSessionActivity::Idle => "idle".to_owned(),
     };
     let clients = match state.clients.len() {
         0 => "nobody attached".to_owned(),

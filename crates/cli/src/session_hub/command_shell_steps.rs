@@ -9,7 +9,9 @@ use crate::custom_command::{PreparedCommand, command_output, session_title};
 use windlass_engine::{OpSender, SessionHandle};
 use windlass_project::TemplateShellCommand;
 use windlass_protocol::frontend_messages::HostResponse;
-use windlass_protocol::{CallOutcome, Event, Fact, Fault, LogPosition, SessionOp, TurnEndReason};
+use windlass_protocol::{
+    CallOutcome, Event, Fact, Fault, LogPosition, OpRequest, SessionOp, TurnEndReason,
+};
 
 /// Returns the prompt of a custom command, after its shell commands have run.
 pub(super) async fn prompt_of_command(
@@ -54,21 +56,25 @@ async fn run_step(
 ) -> Option<String> {
     let head = handle.activity().borrow().head;
     let mut watcher = handle.watch(LogPosition::unchecked(head).into()).await;
+    let id = windlass_engine::new_op_id();
     let op = SessionOp::RunPromptCommand { command: step.command.clone() };
-    handle.queue_op(op, Some(sender.clone())).await.await.ok()?.ok()?;
-    let (mut own_turn, mut last_outcome) = (None, None);
+    handle.submit(OpRequest { id, op }, Some(sender.clone())).await.ok()?;
+    // Other clients may run commands of their own at the same time.
+    let (mut own_turn, mut own_call, mut outcome) = (None, None, None);
     while let Ok(Some(event)) = watcher.next().await {
         let Event::Fact(record) = &*event else { continue };
         if record.session != handle.session {
             continue;
         }
+        let is_own = record.origin.as_ref().is_some_and(|origin| origin.op == id);
         match &record.fact {
-            Fact::TurnStarted { turn, prompt: None } => {
-                (own_turn, last_outcome) = (Some(*turn), None);
+            Fact::TurnStarted { turn, .. } if is_own => own_turn = Some(*turn),
+            Fact::ToolCalled { call, .. } if is_own => own_call = Some(*call),
+            Fact::CallSettled { call, outcome: settled, .. } if own_call == Some(*call) => {
+                outcome = Some(settled.clone());
             }
-            Fact::CallSettled { outcome, .. } => last_outcome = Some(outcome.clone()),
             Fact::TurnEnded { turn, end } if own_turn == Some(*turn) => {
-                return match (last_outcome, end) {
+                return match (outcome, end) {
                     (Some(CallOutcome::Completed { output }), TurnEndReason::Completed) => {
                         Some(command_output(&output))
                     }

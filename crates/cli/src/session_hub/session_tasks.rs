@@ -30,16 +30,16 @@ impl SessionHub {
         let (mut clients, mut phase) = (open.subscribe_to_clients(), open.phase.subscribe());
         let mut was_idle = false;
         loop {
-            let current = activity.borrow_and_update().clone();
+            activity.mark_unchanged();
             questions.mark_unchanged();
-            let is_watched = !clients.borrow_and_update().is_empty();
+            clients.mark_unchanged();
             if !matches!(*phase.borrow_and_update(), SessionPhase::Running(_)) {
                 return;
             }
             if let Some(state) = open.state() {
                 self.events.send(HostStreamItem::Session { state: Box::new(state) });
             }
-            let is_idle = !is_watched && !current.is_busy && current.background_count == 0;
+            let is_idle = open.is_idle();
             if !is_idle || !was_idle {
                 *lock(&open.idle_since) = Instant::now();
             }

@@ -43,6 +43,37 @@ fn a_session_is_handed_over_and_taken_back() {
     drop(server);
 }
 
+/// A server with 64 open sessions takes no other: a session that a terminal hands over goes on there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_server_opens_no_session_and_takes_none() {
+    let env = TestEnv::new(&["say First.", "say Second."], "");
+    let mut terminal = env.terminal().start();
+    terminal.wait_text(" · m ");
+    terminal.press("hello\r");
+    terminal.wait_text("First.");
+    let _server = TestServer::start(&env, &[]);
+    let (host, caller) = (connect(&env).await, caller(&env));
+    let start = || host.request(&caller, FrontendRequest::new_session(None));
+    let mut opened = None;
+    for _ in 0..64 {
+        opened = Some(start().await.unwrap());
+    }
+    let refused = start().await;
+    assert!(matches!(refused, Err(RequestError::TooMany { .. })), "{refused:?}");
+
+    terminal.press("/detach\r");
+    terminal.wait_text("too many sessions are open: 64. Close one first");
+    terminal.press("more\r");
+    terminal.wait_text("Second.");
+
+    let Some(HostResponse::SessionOpened { session, .. }) = opened else { panic!("{opened:?}") };
+    host.request(&caller, FrontendRequest::CloseSession { session }).await.unwrap();
+    terminal.press("/detach\r");
+    assert!(terminal.end().success());
+    let (_, ps, _) = env.run(&["ps"]);
+    assert!(ps.contains(&env.last_session_id()), "{ps}");
+}
+
 #[test]
 fn without_a_server_a_session_stays_in_its_terminal() {
     let env = TestEnv::new(&["say Hi."], "");

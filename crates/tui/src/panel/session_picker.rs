@@ -12,7 +12,7 @@ use crate::ui_context::UiContext;
 use std::collections::BTreeSet;
 use windlass_protocol::display_text::{format_age, pluralize};
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
-use windlass_protocol::session_stream::OpenSessionState;
+use windlass_protocol::session_stream::{OpenSessionActivity, OpenSessionState};
 use windlass_protocol::{
     Fault, QueryReply, SessionId, SessionQuery, SessionSearchHit, SessionSummary, TurnEndReason,
     UnixMillis,
@@ -185,11 +185,11 @@ pub(crate) fn describe_open_session(
     session: SessionId,
 ) -> Option<&'static str> {
     let state = open_sessions.iter().find(|state| state.session == session)?;
-    match (state.open_questions.is_empty(), state.is_busy, state.is_in_server) {
-        (false, ..) => Some("waits for you"),
-        (true, true, _) => Some("working"),
-        (true, false, true) => Some("open in the server"),
-        (true, false, false) => None,
+    match state.activity() {
+        OpenSessionActivity::Waiting => Some("waits for you"),
+        OpenSessionActivity::Working => Some("working"),
+        OpenSessionActivity::Background => Some("works in the background"),
+        OpenSessionActivity::Idle => state.is_in_server.then_some("open in the server"),
     }
 }
 

@@ -10,7 +10,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use std::fmt;
 use std::sync::{Arc, Weak};
-use windlass_protocol::session_stream::OpenSessionState;
+use windlass_protocol::session_stream::OpenSessionActivity;
 
 /// File of Linux with the memory of this process.
 const STATUS_FILE: &str = "/proc/self/status";
@@ -30,28 +30,34 @@ struct StateLabels {
     state: &'static str,
 }
 
-/// Names of the states of a session, in the order in which they are checked.
-const STATES: [&str; 4] = ["waiting", "working", "background", "idle"];
+/// All activities of a session, since one that no session has is reported as 0.
+const ACTIVITIES: [OpenSessionActivity; 4] = [
+    OpenSessionActivity::Waiting,
+    OpenSessionActivity::Working,
+    OpenSessionActivity::Background,
+    OpenSessionActivity::Idle,
+];
 
-fn session_state(state: &OpenSessionState) -> &'static str {
-    match (state.open_questions.is_empty(), state.is_busy, state.background_count) {
-        (false, _, _) => "waiting",
-        (true, true, _) => "working",
-        (true, false, 1..) => "background",
-        (true, false, 0) => "idle",
-    }
+fn state_labels(activity: OpenSessionActivity) -> StateLabels {
+    let state = match activity {
+        OpenSessionActivity::Waiting => "waiting",
+        OpenSessionActivity::Working => "working",
+        OpenSessionActivity::Background => "background",
+        OpenSessionActivity::Idle => "idle",
+    };
+    StateLabels { state }
 }
 
 impl Collector for HubMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let Some(hub) = self.0.upgrade() else { return Ok(()) };
         let sessions = Family::<StateLabels, Gauge>::default();
-        for state in STATES {
-            drop(sessions.get_or_create(&StateLabels { state }));
+        for activity in ACTIVITIES {
+            drop(sessions.get_or_create(&state_labels(activity)));
         }
         let (mut questions, mut tasks, mut clients) = (0, 0, 0);
         for state in hub.open_session_states() {
-            sessions.get_or_create(&StateLabels { state: session_state(&state) }).inc();
+            sessions.get_or_create(&state_labels(state.activity())).inc();
             questions += state.open_questions.len() as u64;
             tasks += u64::from(state.background_count);
             clients += state.clients.len() as u64;
