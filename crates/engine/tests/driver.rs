@@ -323,6 +323,7 @@ fn kind(fault: &Fault) -> String {
         Fault::Provider { status, .. } => format!("provider {status:?}"),
         Fault::Storage { .. }
         | Fault::SessionBusy { .. }
+        | Fault::Refused { .. }
         | Fault::Config { .. }
         | Fault::Internal { .. } => "ours".into(),
     }

@@ -44,7 +44,7 @@ impl fmt::Display for ClientKind {
 impl fmt::Display for ClientInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name.as_str() {
-            "" => write!(f, "{}", self.kind),
+            "" => write!(f, "another {}", self.kind),
             name => write!(f, "{name} ({})", self.kind),
         }
     }

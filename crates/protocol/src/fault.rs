@@ -77,6 +77,12 @@ pub enum Fault {
         /// Description of the wrong setting.
         message: String,
     },
+    /// The host refused a request.
+    #[error("{message}")]
+    Refused {
+        /// The reason, and what to do.
+        message: String,
+    },
     /// A bug in Windlass itself.
     #[error("internal error: {message}")]
     Internal {
@@ -118,6 +124,7 @@ impl Fault {
             | Fault::Storage { .. }
             | Fault::SessionBusy { .. }
             | Fault::Config { .. }
+            | Fault::Refused { .. }
             | Fault::Internal { .. } => return None,
         };
         // Jitter keeps clients that failed together from retrying together; the delay is never

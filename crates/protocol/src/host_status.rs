@@ -3,6 +3,7 @@
 use crate::client_info::ClientInfo;
 use crate::permission_mode::PermissionMode;
 use crate::report::ReportRowState;
+use crate::request_error::AccessRight;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 /// A model that the user can choose.
@@ -97,6 +98,9 @@ pub struct HostStatus {
     /// The front end that asked, as facts name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientInfo>,
+    /// Right of the front end; `admin` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub right: Option<AccessRight>,
     /// Branch that is checked out, if known.
     #[serde(default)]
     pub branch: Option<String>,

@@ -84,7 +84,7 @@ impl From<RequestError> for Fault {
     fn from(error: RequestError) -> Fault {
         match error {
             RequestError::Failed { fault } => fault,
-            other => Fault::Config { message: other.to_string() },
+            other => Fault::Refused { message: other.to_string() },
         }
     }
 }

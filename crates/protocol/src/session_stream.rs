@@ -167,7 +167,7 @@ pub struct OpenSessionState {
     #[serde(default)]
     pub clients: Vec<ClientInfo>,
     /// True if the session is open in the server of this machine, and the host is another process.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_in_server: bool,
 }
 

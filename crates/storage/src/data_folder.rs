@@ -15,6 +15,21 @@ pub(crate) fn create_private_folder(path: &Path) -> std::io::Result<()> {
     builder.create(path)
 }
 
+/// Closes a folder of this user to others, if it is open to them.
+pub(crate) fn make_folder_private(path: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(path).map(|metadata| metadata.permissions().mode());
+        if mode.is_ok_and(|mode| mode & 0o077 != 0) {
+            // It may be on a file system without modes.
+            let _ = std::fs::set_permissions(path, PermissionsExt::from_mode(0o700));
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+}
+
 /// Creates a file that only its owner can open.
 pub(crate) fn create_private_file(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();

@@ -64,6 +64,7 @@ impl SqliteLog {
             let what = format!("could not create {}", folder.display());
             return Err(StorageError::from_io(what)(error));
         }
+        data_folder::make_folder_private(folder);
         let path = folder.join("windlass.db");
         let options =
             database_open::connect_options(&path).foreign_keys(true).busy_timeout(BUSY_TIMEOUT);

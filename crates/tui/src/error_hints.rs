@@ -17,7 +17,8 @@ pub(crate) const RETRY_PROMPT: &str = "continue";
 /// Returns the message of the fault followed by `next_step`.
 pub(crate) fn describe(fault: &Fault) -> String {
     let message = fault.to_string();
-    format!("{}. {}", message.strip_suffix('.').unwrap_or(&message), next_step(fault))
+    let message = message.strip_suffix('.').unwrap_or(&message);
+    format!("{message}. {}", next_step(fault)).trim_end().to_owned()
 }
 
 /// Returns the next step for a `Fault` as one sentence.
@@ -48,6 +49,8 @@ pub(crate) fn next_step(fault: &Fault) -> &'static str {
              open the session again."
         }
         Fault::SessionBusy { .. } => "Close the session there, then use /sessions to open it here.",
+        // The message says it.
+        Fault::Refused { .. } => "",
         Fault::Config { .. } => "Use /doctor to check the installation.",
         Fault::Internal { .. } => "Please report this; set WINDLASS_LOG=debug to log more.",
     }
@@ -73,6 +76,7 @@ mod tests {
             Fault::Storage { message: message() },
             Fault::SessionBusy { message: message() },
             Fault::Config { message: message() },
+            Fault::Refused { message: message() },
             Fault::Internal { message: message() },
         ];
         let mut command_count = 0;

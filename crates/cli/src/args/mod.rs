@@ -247,6 +247,9 @@ pub(crate) struct RunArgs {
     /// With --attach: file with the token, for a URL [default: the variable WINDLASS_TOKEN]
     #[arg(long, value_name = "FILE", requires = "attach")]
     token_file: Option<PathBuf>,
+    /// With --attach: folder of the server to work in [default: the current project]
+    #[arg(long, value_name = "DIR", requires = "attach")]
+    workspace: Option<String>,
     #[command(flatten)]
     pub(crate) mode_args: PermissionModeArgs,
     #[command(flatten)]
@@ -259,7 +262,8 @@ impl RunArgs {
         let attach = self.attach.clone()?;
         let address = Some(attach).filter(|address| !address.is_empty());
         let token_file = self.token_file.clone();
-        Some(ServerAddressArgs { address, token_file, workspace: None })
+        let workspace = self.workspace.clone();
+        Some(ServerAddressArgs { address, token_file, workspace })
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct ServeArgs {
     /// Accept unencrypted connections on any address: a proxy in front encrypts them
     #[arg(long, conflicts_with = "tls_cert")]
     pub(crate) plain: bool,
-    /// Use this model in new sessions
+    /// Use this model in the session that is opened, and in new ones
     #[arg(long, short, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
     #[command(flatten)]
@@ -108,7 +108,7 @@ pub(crate) struct AttachArgs {
     /// Open a session: its ID, or at least 4 of its first or last characters
     #[arg(long, short, visible_alias = "resume", value_name = "ID", conflicts_with = "continue")]
     pub(crate) session: Option<String>,
-    /// Use this model in new sessions
+    /// Use this model in the session that is opened, and in new ones
     #[arg(long, short, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
     /// Use this agent in new sessions

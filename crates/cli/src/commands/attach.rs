@@ -47,14 +47,24 @@ pub(crate) async fn run_attach(args: AttachArgs) -> anyhow::Result<CliExit> {
         favorite_models: setup.config.tui.favorite_models.clone(),
         status_line: setup.config.tui.status_line.clone(),
     };
+    let (note_sender, notes) = tokio::sync::mpsc::unbounded_channel();
     let host = FrontendHost::new((service, connection.caller), SessionOwnership::Shared, folders)
         .with_choices(args.agent, model)
-        .with_local_settings(settings);
+        .with_local_settings(settings)
+        .with_local_notes(notes);
     let start = ScreenStart { session, prompt: args.prompt, linear: args.linear };
-    let open = run_screen(start, &setup, host).await?;
-    if let Some(session) = open {
+    // From here on, notes appear in the terminal UI.
+    output::divert_notes(Some(Box::new(move |text| {
+        // After the end of the host there is no screen.
+        let _ = note_sender.send(text);
+    })));
+    let end = run_screen(start, &setup, host).await;
+    output::divert_notes(None);
+    if let Some(session) = end?.open_session {
+        let address = args.server.address.map(|address| format!("{address} ")).unwrap_or_default();
         output::print_note(&format!(
-            "The session goes on in the server. To return: windlass attach --session {session}"
+            "The session goes on in the server. To return: windlass attach {address}--session \
+             {session}"
         ));
     }
     Ok(CliExit::Done)

@@ -20,11 +20,13 @@ pub(crate) async fn run_ps(args: PsArgs) -> anyhow::Result<CliExit> {
     let (dirs, _) = LoadedProject::find_dirs()?;
     let host = connect(&args.server, &dirs).await?;
     let client = crate::local_client(ClientKind::CommandLine);
-    let caller = Caller { client, right: AccessRight::Admin, workspace: args.server.workspace };
+    let folder = args.server.workspace;
+    let caller = Caller { client, right: AccessRight::Admin, workspace: folder.clone() };
     let response = host.request(&caller, FrontendRequest::ListOpenSessions).await?;
-    let HostResponse::OpenSessions { sessions } = response else {
+    let HostResponse::OpenSessions { mut sessions } = response else {
         bail!("the server did not answer with its sessions");
     };
+    sessions.retain(|state| folder.as_ref().is_none_or(|folder| state.workspace == *folder));
     if args.json {
         output::print_json(&serde_json::to_string_pretty(&sessions)?);
         return Ok(CliExit::Done);
@@ -48,7 +50,7 @@ fn describe_session(state: &OpenSessionState) -> String {
         OpenSessionActivity::Idle => "idle".to_owned(),
     };
     let clients = match state.clients.len() {
-        0 => "nobody attached".to_owned(),
+        0 => "no client".to_owned(),
         count => format!("{count} attached"),
     };
     let title = if state.title.is_empty() { "(no prompt yet)" } else { &state.title };

@@ -40,13 +40,24 @@ impl ServerConnection {
         caller.workspace = Some(args.workspace.clone().unwrap_or_else(own));
         let status = match request_status(&host, &caller).await {
             Err(RequestError::NotFound { .. }) if !is_named => {
-                caller.workspace = None;
-                request_status(&host, &caller).await?
+                let own = caller.workspace.take().unwrap_or_default();
+                let status = request_status(&host, &caller).await?;
+                if kind != ClientKind::Terminal {
+                    // The screen of a terminal shows the folder; a script would not see that its
+                    // command works in another one.
+                    bail!(
+                        "the server does not work in {own}. Choose one of its folders, such as \
+                         `--workspace {}`",
+                        status.root
+                    );
+                }
+                status
             }
             status => status?,
         };
         // The server's name of the folder, which its notices bear.
         caller.workspace = Some(status.root);
+        caller.right = status.right.unwrap_or(AccessRight::Admin);
         Ok(ServerConnection { host, caller })
     }
 
@@ -97,10 +108,18 @@ pub(crate) async fn connect(args: &ServerAddressArgs, dirs: &Dirs) -> anyhow::Re
             let parsed = url.parse().with_context(|| format!("invalid URL {url}"))?;
             ServerAddress::Url(parsed, read_token(args)?)
         }
+        Some(address) if !address.contains('/') && address.contains(':') => {
+            bail!("a URL begins with `http://` or `https://`: http://{address}")
+        }
+        Some(url) if url.contains("://") => {
+            bail!("a URL begins with `http://` or `https://`, not {url}")
+        }
         Some(path) => ServerAddress::Socket(PathBuf::from(path)),
         None => match ServerFiles::new(dirs).running_server()? {
             Some(running) => ServerAddress::Socket(running.socket),
-            None => bail!("no server runs. Start it in a project folder: `windlass serve`"),
+            None => bail!(
+                "no server runs on this machine. Start one in a project folder: `windlass serve`"
+            ),
         },
     };
     let socket = match &address {

@@ -8,7 +8,7 @@ use windlass_protocol::frontend_messages::{FrontendRequest, HostMessage};
 use windlass_protocol::session_stream::{
     HostStreamItem, SessionStreamItem, StreamClosingReason, StreamOpening,
 };
-use windlass_protocol::{ClientInfo, Event, Fact, Fault, RequestError, SessionId};
+use windlass_protocol::{AccessRight, ClientInfo, Event, Fact, Fault, SessionId};
 
 /// Notices that are remembered, so that none is shown again after a lost connection.
 const MAX_SHOWN_NOTICES: usize = 1000;
@@ -111,7 +111,7 @@ impl FrontendHost {
                         "the session was closed by another client. `/sessions` opens it again"
                     }
                 };
-                self.end_stream(Fault::Config { message: message.to_owned() });
+                self.end_stream(Fault::Refused { message: message.to_owned() });
             }
             None => {
                 let message = "the session stopped unexpectedly".to_owned();
@@ -130,10 +130,15 @@ impl FrontendHost {
         if !records.is_empty() {
             self.outbox.push_back(HostMessage::OpenQuestions { records });
         }
-        self.show_clients(opening.clients, opening.is_live);
-        if was_disconnected && !opening.is_live && self.ownership == SessionOwnership::Shared {
+        let reopens = was_disconnected
+            && !opening.is_live
+            && self.ownership == SessionOwnership::Shared
+            && self.caller.right >= AccessRight::Write;
+        if reopens {
             self.reopen_session(opening.session);
         }
+        // Until the answer says otherwise, it can be used: prompts open it, too.
+        self.show_clients(opening.clients, opening.is_live || reopens);
     }
 
     /// Opens the watched session in a server that started again. Its stream goes on by itself.
@@ -141,12 +146,27 @@ impl FrontendHost {
         let (service, caller) = (Arc::clone(&self.service), self.caller.clone());
         self.background_tasks.spawn(async move {
             let request = FrontendRequest::OpenSession { session, resume: true };
-            TaskResult::Reopened(match service.request(&caller, request).await {
-                // Another process runs it: it can be watched.
-                Ok(_) | Err(RequestError::Failed { fault: Fault::SessionBusy { .. } }) => Ok(()),
-                Err(error) => Err(error.into()),
-            })
+            TaskResult::Reopened(
+                session,
+                match service.request(&caller, request).await {
+                    Ok(_) => Ok(()),
+                    Err(error) => Err(error.into()),
+                },
+            )
         });
+    }
+
+    pub(super) fn handle_reopened(&mut self, session: SessionId, result: Result<(), Fault>) {
+        let Err(fault) = result else { return };
+        if let Some(watched) = self.watched.as_ref().filter(|watched| watched.session == session) {
+            let clients = watched.shown.as_ref().map(|(clients, _)| clients.clone());
+            self.show_clients(clients.unwrap_or_default(), false);
+        }
+        match fault {
+            // Another process runs it: it can be watched.
+            Fault::SessionBusy { .. } => {}
+            fault => self.note(format!("The session is not open in the server again: {fault}")),
+        }
     }
 
     /// Ends the session because its stream has ended. If a change under way probably did that, its

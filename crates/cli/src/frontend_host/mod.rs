@@ -81,7 +81,18 @@ enum TaskResult {
     /// The answer to a decision about trust.
     TrustAnswered(u64, Result<HostResponse, Fault>),
     /// The watched session was opened again, in a server that started again.
-    Reopened(Result<(), Fault>),
+    Reopened(SessionId, Result<(), Fault>),
+}
+
+/// The state of a host when its front end has ended.
+#[derive(Debug, Default)]
+pub(crate) struct HostEnd {
+    /// The session that was shown.
+    pub(crate) open_session: Option<SessionId>,
+    /// The session that was handed over to the server.
+    pub(crate) detached_session: Option<SessionId>,
+    /// The failure to open the session of the command line.
+    pub(crate) opening_failure: Option<Fault>,
 }
 
 /// Answers the requests of one front end.
@@ -102,6 +113,9 @@ pub(crate) struct FrontendHost {
     /// The model of the command line, until the first session is open: it applies to that one even
     /// if its log has another.
     model_of_first_session: Option<String>,
+    /// The session of the command line, until it is open: without it, the front end ends.
+    required_session: Option<SessionId>,
+    end: HostEnd,
     /// The digest of the trust review that the user saw last.
     seen_trust: Option<String>,
     /// Messages that the front end has not received yet.
@@ -117,6 +131,8 @@ pub(crate) struct FrontendHost {
     shown_notices: BTreeSet<String>,
     /// Settings of the screen, if they are not those of the host.
     local_settings: Option<LocalSettings>,
+    /// Notes of this process, if the host is another one.
+    local_notes: Option<mpsc::UnboundedReceiver<String>>,
 }
 
 impl FrontendHost {
@@ -142,6 +158,8 @@ impl FrontendHost {
             chosen_model: ChosenModel::default(),
             session_model: ChosenModel::default(),
             model_of_first_session: None,
+            required_session: None,
+            end: HostEnd::default(),
             seen_trust: None,
             outbox: VecDeque::new(),
             background_tasks: JoinSet::new(),
@@ -150,7 +168,18 @@ impl FrontendHost {
             is_disconnected: false,
             shown_notices: BTreeSet::new(),
             local_settings: None,
+            local_notes: None,
         }
+    }
+
+    /// Shows the notes of this process.
+    #[must_use]
+    pub(crate) fn with_local_notes(
+        mut self,
+        notes: mpsc::UnboundedReceiver<String>,
+    ) -> FrontendHost {
+        self.local_notes = Some(notes);
+        self
     }
 
     /// Keeps the settings of the screen at this machine.
@@ -174,8 +203,15 @@ impl FrontendHost {
         self
     }
 
-    /// Answers requests until the front end disconnects or `stop` is canceled. Returns the session
-    /// that was open then.
+    /// Ends when this session cannot be opened.
+    #[must_use]
+    pub(crate) fn with_required_session(mut self, session: Option<SessionId>) -> FrontendHost {
+        self.required_session = session;
+        self
+    }
+
+    /// Answers requests until the front end disconnects, `stop` is canceled or the required session
+    /// cannot be opened.
     pub(crate) async fn run(
         mut self,
         (mut requests, messages): (
@@ -183,12 +219,12 @@ impl FrontendHost {
             mpsc::Sender<HostMessage>,
         ),
         stop: CancellationToken,
-    ) -> Option<SessionId> {
+    ) -> HostEnd {
         match self.service.watch_host(&self.caller).await {
             Ok(events) => self.host_events = Some(events),
             Err(error) => self.note(error.to_string()),
         }
-        loop {
+        while self.end.opening_failure.is_none() {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
@@ -210,6 +246,7 @@ impl FrontendHost {
                         self.send_answer(id, answer);
                     }
                 }
+                Some(text) = next_note(&mut self.local_notes) => self.note(text),
                 item = next_host_item(&mut self.host_events),
                     if self.outbox.len() < MAX_OUTBOX_MESSAGES =>
                 {
@@ -223,7 +260,7 @@ impl FrontendHost {
             }
         }
         self.background_tasks.abort_all();
-        self.watched.map(|watched| watched.session)
+        HostEnd { open_session: self.watched.map(|watched| watched.session), ..self.end }
     }
 
     fn note(&mut self, text: String) {
@@ -355,11 +392,16 @@ impl FrontendHost {
                 self.forward(id, FrontendRequest::Status { model, effort });
             }
             TaskResult::TrustAnswered(id, answer) => self.send_answer(id, answer),
-            TaskResult::Reopened(Ok(())) => {}
-            TaskResult::Reopened(Err(fault)) => {
-                self.note(format!("The session is not open in the server again: {fault}"));
-            }
+            TaskResult::Reopened(session, result) => self.handle_reopened(session, result),
         }
+    }
+}
+
+/// Waits for the next note; never resolves without a receiver.
+async fn next_note(notes: &mut Option<mpsc::UnboundedReceiver<String>>) -> Option<String> {
+    match notes {
+        Some(notes) => notes.recv().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -77,6 +77,7 @@ impl FrontendHost {
     /// Applies the result of the first change, and starts the next one.
     pub(super) fn finish_change(&mut self, id: u64, result: Result<OpenedSession, Fault>) {
         let change = self.pending_changes.pop_front().map(|(_, change)| change);
+        self.note_end(change.as_ref(), result.as_ref().err());
         let answer = result.map(|opened| {
             if let Some(watched) = opened.watched {
                 self.watched = Some(watched);
@@ -111,6 +112,20 @@ impl FrontendHost {
         }
         self.start_next_change();
     }
+
+    /// Notes a change that the caller of the host reports when the front end has ended.
+    fn note_end(&mut self, change: Option<&FrontendRequest>, fault: Option<&Fault>) {
+        match (change, fault) {
+            (Some(FrontendRequest::DetachSession { session }), None) => {
+                self.end.detached_session = Some(*session);
+            }
+            (Some(FrontendRequest::OpenSession { session, .. }), fault) => {
+                let required = self.required_session.take_if(|required| required == session);
+                self.end.opening_failure = fault.filter(|_| required.is_some()).cloned();
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Returns the session that a request closes or deletes.
@@ -134,8 +149,14 @@ async fn change_session(
         _ => None,
     };
     let opened = match (service.request(caller, change).await, opened_session) {
-        (Err(RequestError::Failed { fault: Fault::SessionBusy { .. } }), Some(session)) => {
-            // Another process runs it: it can be watched.
+        (
+            Err(
+                RequestError::Failed { fault: Fault::SessionBusy { .. } }
+                | RequestError::Forbidden { .. },
+            ),
+            Some(session),
+        ) => {
+            // Another process runs it, or this client may only read: it can be watched.
             watch_elsewhere((service, caller), session).await?
         }
         (response, _) => {

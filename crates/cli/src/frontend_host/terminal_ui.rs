@@ -2,22 +2,22 @@
 
 use super::appearance::ScreenStart;
 use super::{
-    FrontendHost, LocalFolders, MESSAGE_QUEUE_LEN, REQUEST_QUEUE_LEN, SessionOwnership, appearance,
-    editor_and_clipboard, tmux_keys,
+    FrontendHost, HostEnd, LocalFolders, MESSAGE_QUEUE_LEN, REQUEST_QUEUE_LEN, SessionOwnership,
+    appearance, editor_and_clipboard, tmux_keys,
 };
 use crate::session_hub::{HubOptions, SessionHub};
 use crate::setup::{LoadedProject, ProjectContext};
 use crate::terminal::output;
 use crate::terminal::question_queue::{CtrlC, ShutdownSignals};
 use crate::{CliExit, args};
-use anyhow::bail;
+use anyhow::{Context, bail};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use windlass_engine::UnattendedPolicy;
 use windlass_project::ConfigFlags;
-use windlass_protocol::{AccessRight, ClientKind, SessionId};
+use windlass_protocol::{AccessRight, ClientKind};
 use windlass_server::{Caller, FrontendService};
 
 /// Time for the session to end when the user quits the UI.
@@ -55,19 +55,25 @@ pub(crate) async fn run_tui(args: args::TuiArgs) -> anyhow::Result<CliExit> {
     let result = run_with_hub(&args, &hub, &root).await;
     output::divert_notes(None);
     match &result {
-        Ok(Some(_)) => output::print_note("To resume: windlass --continue"),
-        Ok(None) => {}
+        Ok(HostEnd { detached_session: Some(session), .. }) => {
+            output::print_note(&format!(
+                "The session goes on in the server. To return: windlass attach --session {session}"
+            ));
+        }
+        Ok(HostEnd { open_session: Some(_), .. }) => {
+            output::print_note("To resume: windlass --continue");
+        }
+        Ok(_) => {}
         Err(_) => hub.notices().iter().for_each(|text| output::print_note(text)),
     }
     result.map(|_| CliExit::Done)
 }
 
-/// Returns the session that was open when the user quit.
 async fn run_with_hub(
     args: &args::TuiArgs,
     hub: &Arc<SessionHub>,
     root: &std::path::Path,
-) -> anyhow::Result<Option<SessionId>> {
+) -> anyhow::Result<HostEnd> {
     let state = hub.workspace(root).await?.state();
     let session = state.initial_session(args).await?;
     let working = state.setup.root.clone();
@@ -84,13 +90,14 @@ async fn run_with_hub(
     result
 }
 
-/// Runs the screen with the host of its requests, until the user quits. Returns the session that was
-/// open then.
+/// Runs the screen with the host of its requests, until the user quits. Fails if the session of the
+/// command line cannot be opened.
 pub(crate) async fn run_screen(
     start: ScreenStart,
     setup: &LoadedProject,
     host: FrontendHost,
-) -> anyhow::Result<Option<SessionId>> {
+) -> anyhow::Result<HostEnd> {
+    let host = host.with_required_session(start.session);
     let (options, linear) =
         appearance::screen_options(&setup.config.tui, start, LoadedProject::env_variable);
     let drafts_folder = setup.dirs.data.join("drafts");
@@ -119,7 +126,10 @@ pub(crate) async fn run_screen(
         () = shutdown_signals.wait() => Ok(()),
     };
     stop.cancel();
-    let open_session = host_task.join_next().await.and_then(Result::ok).flatten();
+    let end = host_task.join_next().await.and_then(Result::ok).unwrap_or_default();
     result?;
-    Ok(open_session)
+    match end.opening_failure {
+        Some(fault) => Err(fault).context("the session was not opened"),
+        None => Ok(end),
+    }
 }

@@ -294,7 +294,7 @@ impl SessionHub {
             // Nothing of it is stored.
             let message = "the config of the folder changed before the first prompt. Start the \
                            session again";
-            self.remove(open, Some(Fault::Config { message: message.to_owned() }));
+            self.remove(open, Some(Fault::Refused { message: message.to_owned() }));
             return Ok(());
         }
         self.resume_suspended(open, engine).await

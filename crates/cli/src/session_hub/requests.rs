@@ -34,6 +34,7 @@ impl FrontendService for SessionHub {
         let mut response = self.answer(caller, request).await?;
         if let HostResponse::Status { status } = &mut response {
             status.client = Some(caller.client.clone());
+            status.right = Some(caller.right);
             status.host = self.options.roots.as_ref().map(|_| LoadedProject::host_name());
         }
         Ok(response)

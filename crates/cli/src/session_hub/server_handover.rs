@@ -104,7 +104,7 @@ impl SessionHub {
                 "session {session} is open in the server, where {client} is attached. To join: \
                  `windlass attach --session {session}`"
             );
-            return Err(Fault::Config { message }.into());
+            return Err(Fault::Refused { message }.into());
         }
         let server = self.connect_to_server().await?;
         server.request(&caller, FrontendRequest::CloseSession { session }).await?;

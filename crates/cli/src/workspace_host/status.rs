@@ -65,6 +65,7 @@ impl WorkspaceState {
             // The hub knows these.
             host: None,
             client: None,
+            right: None,
             branch,
             context_window: catalog_model.as_ref().and_then(|model| model.context),
             effort: effort.or_else(|| setup.configured_effort(model.as_deref()?)),

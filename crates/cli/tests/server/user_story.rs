@@ -1,8 +1,8 @@
 //! The story of a user: a long task goes on without its terminal, waits with its question, and is
 //! answered from another one.
 
-use crate::support::TestEnv;
 use crate::support::server::TestServer;
+use crate::support::{TestEnv, decode_output};
 use std::time::Duration;
 
 const TASK: &[&str] = &[
@@ -62,6 +62,109 @@ fn a_run_in_the_server_prints_the_answer_and_leaves_the_session_there() {
     let (code, _, stderr) = env.run(&["run", "--attach", "--system", "be brief", "greet me"]);
     assert_eq!(code, 2);
     assert!(stderr.contains("--system") && stderr.contains("--attach"), "{stderr}");
+}
+
+/// A run says that its connection is lost, waits, and prints the answer of the turn that goes on.
+#[test]
+fn a_run_waits_for_a_server_that_comes_back() {
+    let env = TestEnv::new(&["gate first\nsay Saved."; 2], "");
+    let server = TestServer::start(&env, &[]);
+    let run = env.windlass(&["run", "--attach", "hello"]).spawn().unwrap();
+    env.model.wait_at_gate("first");
+    server.kill();
+    let _server = TestServer::start(&env, &[]);
+    // The request of the turn is repeated.
+    wait_until(|| env.model.requests().len() == 2);
+    env.model.open_gate("first");
+    env.model.open_gate("first");
+    let (code, output, stderr) = decode_output(&run.wait_with_output().unwrap());
+    assert_eq!((code, output.trim()), (0, "Saved."), "{stderr}");
+    let lost = stderr.find("The connection to the server was lost").expect(&stderr);
+    assert!(stderr[lost..].contains("Connected to the server again."), "{stderr}");
+}
+
+/// Without a server, the time limit of a run counts at the client, and Ctrl+C ends it at once.
+#[test]
+fn a_run_does_not_wait_for_its_server_longer_than_its_user() {
+    for limit in [Some("5"), None] {
+        let env = TestEnv::new(&["gate stuck\nsay never"], "");
+        let server = TestServer::start(&env, &[]);
+        let options: &[&str] = match &limit {
+            Some(limit) => &["--timeout", limit],
+            None => &[],
+        };
+        let arguments = [&["run", "--attach"][..], options, &["hello"]].concat();
+        let run = env.windlass(&arguments).spawn().unwrap();
+        env.model.wait_at_gate("stuck");
+        server.kill();
+        if limit.is_none() {
+            // It has to notice first.
+            std::thread::sleep(Duration::from_millis(500));
+            let id = run.id().to_string();
+            let kill = std::process::Command::new("kill").args(["-INT", &id]).status();
+            assert!(kill.unwrap().success());
+        }
+        let (code, _, stderr) = decode_output(&run.wait_with_output().unwrap());
+        assert_eq!(code, if limit.is_some() { 4 } else { 130 }, "{stderr}");
+        assert!(stderr.contains("resumes when the server starts again"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_run_does_not_work_in_another_folder_than_its_own() {
+    let env = TestEnv::new(&["say Hello from there."], "");
+    let _server = TestServer::start(&env, &[]);
+    let other = env.home().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    let run = |arguments: &[&str]| {
+        let output = env.windlass(&[&["run", "--attach"], arguments].concat());
+        decode_output(&{ output }.current_dir(&other).output().unwrap())
+    };
+    let (code, _, stderr) = run(&["greet me"]);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("--workspace"), "{stderr}");
+    assert!(env.model.requests().is_empty());
+    let root = env.root().canonicalize().unwrap();
+    let (code, output, stderr) = run(&["--workspace", root.to_str().unwrap(), "greet me"]);
+    assert_eq!((code, output.trim()), (0, "Hello from there."), "{stderr}");
+    let (code, _, stderr) = run(&["http://127.0.0.1:4270"]);
+    assert_eq!(code, 2);
+    assert!(stderr.contains("--attach=http://127.0.0.1:4270"), "{stderr}");
+}
+
+/// A client whose token may only read sees a session, and its prompts stay in the editor.
+#[test]
+fn a_client_that_may_only_read_watches() {
+    let env = TestEnv::new(&["say It is made."], "");
+    env.decline_trust(&env.root());
+    let server = TestServer::start(&env, &["--listen", "127.0.0.1:0"]);
+    let (code, token, stderr) = env.run(&["serve", "token", "add", "page", "--right", "read"]);
+    assert_eq!(code, 0, "{stderr}");
+    let (code, _, stderr) = env.run(&["run", "--attach", "make the file"]);
+    assert_eq!(code, 0, "{stderr}");
+    let address = format!("http://{}", server.tcp_address());
+    let session = env.last_session_id();
+    let attach = ["attach", &address, "--session", &session];
+    let terminal = env.first_terminal().with(&attach).set("WINDLASS_TOKEN", token.trim()).start();
+    terminal.wait_text("It is made.");
+    terminal.wait_text("read-only: your token may only read");
+    terminal.press("and more\r");
+    terminal.wait_text("attach with one that has the right write");
+    assert_eq!(env.model.requests().len(), 1);
+}
+
+/// The session of the command line is opened, or none.
+#[test]
+fn a_session_that_cannot_be_opened_ends_the_terminal_ui() {
+    let env = TestEnv::new(&["say Hi there."], "");
+    env.decline_trust(&env.root());
+    let _server = TestServer::start(&env, &[]);
+    let terminal = env.first_terminal().with(&["attach", "--prompt", "hello"]).start();
+    terminal.wait_text("Hi there.");
+    let session = env.last_session_id();
+    let second = env.first_terminal().with(&["--session", &session]).start();
+    second.wait_text("To join: `windlass attach --session");
+    second.wait_text("was not opened");
 }
 
 #[test]

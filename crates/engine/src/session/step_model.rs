@@ -132,6 +132,7 @@ pub(super) fn is_failure_of_model(fault: &Fault) -> bool {
         | Fault::Storage { .. }
         | Fault::SessionBusy { .. }
         | Fault::Config { .. }
+        | Fault::Refused { .. }
         | Fault::Internal { .. } => false,
     }
 }

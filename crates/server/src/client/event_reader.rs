@@ -1,7 +1,8 @@
 //! A connection to an event stream: its frames, and the silence after which it is given up.
 
+use super::connection_errors::{connection_error, describe_failure};
 use super::session_frames::new_decoder;
-use super::{ServerHttp, error_chain, responses};
+use super::{ServerHttp, responses};
 use crate::Caller;
 use crate::event_stream::EVENT_STREAM;
 use crate::routes::HttpRequestParts;
@@ -33,7 +34,7 @@ impl EventReader {
         let request = connection.build(parts, workspace, caller.client.kind)?;
         let request = request.header(header::ACCEPT, EVENT_STREAM).send();
         let response = match tokio::time::timeout(MAX_SILENCE, request).await {
-            Ok(response) => response.map_err(super::connection_error)?,
+            Ok(response) => response.map_err(connection_error)?,
             Err(_) => {
                 let text = "The server does not answer.".to_owned();
                 return Err(RequestError::Unavailable { text });
@@ -57,7 +58,7 @@ impl EventReader {
             self.chunk = match chunk {
                 Ok(Ok(Some(chunk))) => chunk,
                 Ok(Ok(None)) => return Err("the connection was closed".to_owned()),
-                Ok(Err(error)) => return Err(error_chain(&error)),
+                Ok(Err(error)) => return Err(describe_failure(&error)),
                 Err(_) => return Err("the server does not answer".to_owned()),
             };
         }

@@ -3,6 +3,7 @@
 //! Operations have ids, so one that was sent and not acknowledged is sent again until the server
 //! answers. Start reading at [`RemoteHost::connect`]; `session_watch` reads event streams.
 
+mod connection_errors;
 mod event_reader;
 mod host_watch;
 mod reconnect_delay;
@@ -23,6 +24,7 @@ use crate::server_messages::{
 use crate::{Caller, ClientAttendance, FrontendService, WatchOptions};
 use async_trait::async_trait;
 use axum::http::{Method, header};
+use connection_errors::{connection_error, error_chain};
 use futures_util::stream::BoxStream;
 use reconnect_delay::ReconnectDelay;
 use reqwest::redirect::Policy;
@@ -78,7 +80,12 @@ impl RemoteHost {
         let caller = ClientInfo { name: String::new(), kind: ClientKind::Program };
         let parts = server_request(ServerRoute::ServerInfo, "", RequestBody::None)?;
         let response = connection.send(connection.build(&parts, None, caller.kind)?).await?;
-        let info: ServerInfo = responses::read_json(response).await?;
+        let info: ServerInfo = match responses::read_json(response).await {
+            Err(RequestError::NotFound { .. } | RequestError::Unavailable { .. }) => {
+                return Err(invalid("This address is not that of a Windlass server."));
+            }
+            info => info?,
+        };
         let (server, ours) = (info.wire, WIRE_REVISION);
         let problem = match server.cmp(&ours) {
             std::cmp::Ordering::Equal => return Ok(RemoteHost { connection, info }),
@@ -275,26 +282,6 @@ fn server_request(
         .ok_or_else(|| invalid("This route does not exist."))?;
     let path = route.path.replace("{name}", name);
     Ok(HttpRequestParts { method: route.method.clone(), path, query: String::new(), body })
-}
-
-/// Returns the error of a request that was not answered.
-fn connection_error(error: reqwest::Error) -> RequestError {
-    let text = format!("The server cannot be reached: {}.", error_chain(&error));
-    RequestError::Unavailable { text }
-}
-
-/// Returns an error with its causes, but without the URL, which names the session.
-fn error_chain(error: &reqwest::Error) -> String {
-    let mut causes = Vec::new();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        causes.push(error.to_string());
-        cause = error.source();
-    }
-    match causes.is_empty() {
-        true => "the request failed".to_owned(),
-        false => causes.join(": "),
-    }
 }
 
 #[async_trait]

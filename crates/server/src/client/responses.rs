@@ -1,6 +1,6 @@
 //! Responses of a server, as the answers of its host.
 
-use super::connection_error;
+use super::connection_errors::connection_error;
 use crate::routes::HttpRequestParts;
 use axum::http::{StatusCode, header};
 use base64::Engine;

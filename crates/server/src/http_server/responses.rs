@@ -57,7 +57,7 @@ fn error_status(error: &RequestError) -> StatusCode {
 fn fault_status(fault: &Fault) -> StatusCode {
     match fault {
         Fault::Config { .. } | Fault::Auth { .. } => StatusCode::BAD_REQUEST,
-        Fault::SessionBusy { .. } => StatusCode::CONFLICT,
+        Fault::SessionBusy { .. } | Fault::Refused { .. } => StatusCode::CONFLICT,
         Fault::Storage { .. } | Fault::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         Fault::RateLimited { .. }
         | Fault::ContextOverflow { .. }

@@ -392,7 +392,7 @@ async fn an_error_that_is_not_about_the_token_is_reported_as_it_is() {
             (SessionStreamItem::Closing(closing), Some(reason)) => {
                 assert_eq!(closing.reason, reason);
             }
-            (SessionStreamItem::Stopped(Fault::Config { message }), None) => {
+            (SessionStreamItem::Stopped(Fault::Refused { message }), None) => {
                 assert_eq!(message, "no such cursor");
             }
             other => panic!("{status}: {other:?}"),

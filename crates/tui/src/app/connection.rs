@@ -1,17 +1,93 @@
-//! The connection to the host: its loss, the other clients of the session, and the hand-over of the
-//! session to a server.
+//! The connection to the host: its loss, operations that it refuses, the other clients of the
+//! session, and the hand-over of the session to a server.
 
 use super::{App, PendingResponse};
+use crate::prompt::Submission;
 use crate::session_state::SessionState;
 use crate::ui_context::UiEffect;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostStatus};
-use windlass_protocol::{Event, Fault, SessionId};
+use windlass_protocol::{AccessRight, ClientInfo, Event, Fault, OpError, SessionId, SessionOp};
 
 /// Hint of `/detach` when the session is in a server already.
 pub(crate) const ALREADY_IN_SERVER: &str =
     "This session is in the server already; /quit leaves it there";
 
+/// Hint for a prompt that the session of another process cannot take.
+const READ_ONLY: &str =
+    "Another process has this session open. When that has ended, /sessions opens it here";
+
+/// Hint for a prompt that a client cannot send that may only read.
+const NO_RIGHT_TO_WRITE: &str =
+    "Your token may only read: attach with one that has the right write";
+
 impl App {
+    /// Returns why the session takes nothing from this client.
+    pub(super) fn read_only_hint(&self) -> Option<&'static str> {
+        let may_write =
+            self.state.host_status.right.is_none_or(|right| right >= AccessRight::Write);
+        match (may_write, self.state.is_read_only) {
+            (false, _) => Some(NO_RIGHT_TO_WRITE),
+            (true, true) => Some(READ_ONLY),
+            (true, false) => None,
+        }
+    }
+
+    pub(super) fn on_clients(
+        &mut self,
+        session: SessionId,
+        clients: Vec<ClientInfo>,
+        is_live: bool,
+    ) {
+        self.state.set_clients(session, clients, is_live);
+        if self.read_only_hint().is_some() {
+            // They are answered elsewhere.
+            self.questions = Default::default();
+        }
+    }
+
+    /// Sends a prompt, which returns to the editor if the session does not get it.
+    pub(super) fn send_prompt(&mut self, prompt: Submission, ui_effects: &mut Vec<UiEffect>) {
+        let (Submission::Prompt { text, attachments, delivery, settings }, Some(session)) =
+            (prompt.clone(), self.state.session)
+        else {
+            return;
+        };
+        let op = SessionOp::Prompt { text, attachments, delivery, settings };
+        let request = FrontendRequest::SessionOp { session, id: None, op };
+        self.send_request(request, PendingResponse::PromptSent(prompt), ui_effects);
+        if self.state.is_disconnected {
+            self.show_hint("The prompt is sent when the server is back");
+        }
+    }
+
+    /// Puts a prompt back that the session did not take.
+    pub(super) fn on_prompt_refused(&mut self, prompt: &Submission) {
+        if self.prompt.is_empty() {
+            self.restore_submission(prompt);
+        }
+    }
+
+    /// Reports an operation that changed nothing, unless the screen shows why: the turn or the
+    /// question has ended.
+    pub(super) fn on_op_rejected(&mut self, error: &OpError) {
+        match error {
+            OpError::NoTurn | OpError::NoQuestion => {}
+            OpError::AlreadyAnswered { .. }
+            | OpError::TurnRunning { .. }
+            | OpError::Invalid { .. }
+            | OpError::Gone { .. }
+            | OpError::Forbidden { .. }
+            // While the model works, a note in the transcript would scroll away.
+            | OpError::Stopped if self.state.is_busy() => self.show_hint(&error.to_string()),
+            OpError::AlreadyAnswered { .. }
+            | OpError::TurnRunning { .. }
+            | OpError::Invalid { .. }
+            | OpError::Gone { .. }
+            | OpError::Forbidden { .. }
+            | OpError::Stopped => self.transcript.add_note(&error.to_string()),
+        }
+    }
+
     pub(super) fn on_disconnected(&mut self, reason: &str) {
         self.state.is_disconnected = true;
         self.transcript.add_note(&format!(
@@ -62,6 +138,9 @@ impl App {
 pub(crate) fn connection_text(state: &SessionState) -> Option<&'static str> {
     match (state.is_disconnected, state.is_read_only) {
         (true, _) => Some("disconnected, reconnecting"),
+        (false, _) if state.host_status.right == Some(AccessRight::Read) => {
+            Some("read-only: your token may only read")
+        }
         (false, true) => Some("read-only: open in another process"),
         (false, false) => None,
     }

@@ -76,6 +76,8 @@ enum PendingResponse {
     InitialSessionOpened(Option<String>),
     /// The prompt text that a `Submission::CustomCommand` expands to.
     ExpandedCommand(Submission),
+    /// The answer to a prompt, which is put back into the editor if it was refused.
+    PromptSent(Submission),
     /// Success or failure; only a failure is reported to the user.
     FailureOnly,
     /// The output of the user's status line command.

@@ -7,7 +7,8 @@ use windlass_protocol::frontend_messages::{
     FrontendRequest, FrontendRequestMessage, HostResponse, HostStatus,
 };
 use windlass_protocol::{
-    Event, Fact, FactRecord, Fault, PermissionMode, PromptId, SessionOp, TurnEndReason, UnixMillis,
+    Event, Fact, FactRecord, Fault, OpError, PermissionMode, PromptId, SessionOp, TurnEndReason,
+    UnixMillis,
 };
 
 /// An `App` with the requests it sent, its other effects and a clock.
@@ -141,6 +142,25 @@ impl TestApp {
         });
         self.fact(Fact::TurnStarted { turn: 1, prompt: Some(prompt) });
     }
+
+    /// Asks for the approval of a command.
+    fn ask_to_run(&mut self, command: &str) -> windlass_protocol::CallId {
+        let call = windlass_protocol::CallId(uuid::Uuid::from_u128(2));
+        let command = command.to_owned();
+        self.fact(Fact::PermissionAsked {
+            danger: Default::default(),
+            call,
+            accesses: vec![windlass_protocol::ToolAccess::RunCommand {
+                command,
+                folder: ".".into(),
+            }],
+            reason: "no rule allows it".into(),
+            preview: None,
+            approval_kind: None,
+            repair: None,
+        });
+        call
+    }
 }
 
 #[test]
@@ -180,17 +200,7 @@ fn a_local_session_is_handed_over_and_the_user_interface_ends() {
 fn a_question_that_another_client_answers_says_by_whom() {
     let mut env = TestApp::open();
     env.start_turn();
-    let call = windlass_protocol::CallId(uuid::Uuid::from_u128(2));
-    let command = "touch made.txt".to_owned();
-    env.fact(Fact::PermissionAsked {
-        danger: Default::default(),
-        call,
-        accesses: vec![windlass_protocol::ToolAccess::RunCommand { command, folder: ".".into() }],
-        reason: "no rule allows it".into(),
-        preview: None,
-        approval_kind: None,
-        repair: None,
-    });
+    let call = env.ask_to_run("touch made.txt");
     assert!(env.text().contains("touch made.txt"), "{}", env.text());
     let client = windlass_protocol::ClientInfo {
         name: "bob".into(),
@@ -204,6 +214,60 @@ fn a_question_that_another_client_answers_says_by_whom() {
     let event = Box::new(Event::Fact(FactRecord { origin, ..record }));
     env.update(AppEvent::HostMessage(Box::new(HostMessage::Event { event })));
     assert!(env.text().contains("answered by bob (web page)"), "{}", env.text());
+}
+
+#[test]
+fn a_prompt_that_a_session_cannot_take_stays_in_the_editor() {
+    let clients = |is_live| {
+        let clients = HostMessage::Clients { session: session(), clients: Vec::new(), is_live };
+        AppEvent::HostMessage(Box::new(clients))
+    };
+    let mut env = TestApp::open();
+    env.update(clients(false));
+    env.type_text("hello");
+    env.enter();
+    assert!(env.ops().is_empty(), "{:?}", env.ops());
+    assert!(env.text().contains("Another process has this session open"), "{}", env.text());
+    assert!(env.text().contains("hello"), "{}", env.text());
+
+    env.update(clients(true));
+    env.app.state.host_status.right = Some(windlass_protocol::AccessRight::Read);
+    env.enter();
+    assert!(env.ops().is_empty(), "{:?}", env.ops());
+    assert!(env.text().contains("Your token may only read"), "{}", env.text());
+
+    env.app.state.host_status.right = Some(windlass_protocol::AccessRight::Write);
+    env.enter();
+    assert_eq!(env.ops(), [SessionOp::prompt("hello")]);
+}
+
+#[test]
+fn a_prompt_that_was_refused_returns_to_the_editor() {
+    let mut env = TestApp::open();
+    env.type_text("hello");
+    env.enter();
+    assert_eq!(env.ops(), [SessionOp::prompt("hello")]);
+    assert!(env.app.prompt.is_empty());
+    env.answer(HostResponse::OpRejected { error: OpError::Stopped });
+    assert!(!env.app.prompt.is_empty());
+    env.enter();
+    assert_eq!(env.ops().len(), 2, "{:?}", env.ops());
+    // A draft that was begun meanwhile is not replaced.
+    env.type_text("and then");
+    env.fail(Fault::Refused { message: "the session was closed by another client".into() });
+    assert!(env.text().contains("› and then"), "{}", env.text());
+}
+
+#[test]
+fn questions_of_a_watched_session_are_not_shown() {
+    let mut env = TestApp::open();
+    env.start_turn();
+    env.ask_to_run("touch made.txt");
+    assert!(env.text().contains("Yes, once"), "{}", env.text());
+    let is_live = false;
+    let clients = HostMessage::Clients { session: session(), clients: Vec::new(), is_live };
+    env.update(AppEvent::HostMessage(Box::new(clients)));
+    assert!(!env.text().contains("Yes, once"), "{}", env.text());
 }
 
 #[test]

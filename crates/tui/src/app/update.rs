@@ -12,7 +12,7 @@ use crate::transcript::ScrollTarget;
 use crate::ui_context::UiEffect;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use windlass_protocol::frontend_messages::{FrontendRequest, HostMessage, HostResponse};
-use windlass_protocol::{Event, Fault, OpError, PromptDelivery, SessionOp};
+use windlass_protocol::{Event, Fault, PromptDelivery, SessionOp};
 
 const HINT_DURATION_MS: u64 = 4_000;
 
@@ -227,6 +227,10 @@ impl App {
             Submission::BuiltinCommand(command, arguments) => {
                 return self.perform(command, &arguments, ui_effects);
             }
+            submission if let Some(hint) = self.read_only_hint() => {
+                self.restore_submission(&submission);
+                return self.show_hint(hint);
+            }
             // The prompt stays in the editor until a model is configured.
             Submission::Prompt { .. } if self.state.host_status.model.is_none() => {
                 self.restore_submission(&submission);
@@ -252,8 +256,9 @@ impl App {
             Submission::CustomCommand { name, arguments } => {
                 return self.expand_command(&name, &arguments, ui_effects);
             }
-            Submission::Prompt { text, attachments, delivery, settings } => {
-                SessionOp::Prompt { text, attachments, delivery, settings }
+            prompt @ Submission::Prompt { .. } => {
+                self.scroll_to_end(ui_effects);
+                return self.send_prompt(prompt, ui_effects);
             }
             Submission::ShellCommand(command) => {
                 let op = SessionOp::shell_command(&command);
@@ -266,7 +271,7 @@ impl App {
     }
 
     /// Puts a submission that could not be sent back into the `PromptEditor`.
-    fn restore_submission(&mut self, submission: &Submission) {
+    pub(super) fn restore_submission(&mut self, submission: &Submission) {
         if let Some((text, files)) = submission.typed_text() {
             self.prompt.restore(&text, files);
         }
@@ -325,7 +330,8 @@ impl App {
             HostMessage::Notice { text } => self.transcript.add_note(&text),
             HostMessage::Servers { servers } => self.state.host_status.servers = servers,
             HostMessage::OpenQuestions { records } => {
-                for event in records.into_iter().map(Event::Fact) {
+                let may_answer = self.read_only_hint().is_none();
+                for event in records.into_iter().filter(|_| may_answer).map(Event::Fact) {
                     self.with_parts(ui_effects, |parts, cx| parts.questions.on_event(&event, cx));
                     self.notify_user(&event, ui_effects);
                 }
@@ -333,7 +339,7 @@ impl App {
             HostMessage::Disconnected { reason } => self.on_disconnected(&reason),
             HostMessage::Reconnected => self.on_reconnected(),
             HostMessage::Clients { session, clients, is_live } => {
-                self.state.set_clients(session, clients, is_live);
+                self.on_clients(session, clients, is_live);
             }
             HostMessage::SessionStopped { session, fault } => {
                 self.on_session_stopped(session, &fault, ui_effects)
@@ -344,9 +350,12 @@ impl App {
     fn on_event(&mut self, event: &Event, ui_effects: &mut Vec<UiEffect>) {
         self.note_foreign_answer(event);
         self.state.on_event(event, self.now);
+        let may_answer = self.read_only_hint().is_none();
         self.with_parts(ui_effects, |parts, cx| {
             parts.transcript.on_event(event, cx);
-            parts.questions.on_event(event, cx);
+            if may_answer {
+                parts.questions.on_event(event, cx);
+            }
             parts.prompt.on_event(event);
             parts.panels.iter_mut().for_each(|panel| panel.on_event(event, cx));
         });
@@ -359,27 +368,6 @@ impl App {
         match self.state.is_busy() {
             true => self.show_hint(&fault.to_string()),
             false => self.transcript.add_note(&crate::error_hints::describe(fault)),
-        }
-    }
-
-    /// Reports an operation that changed nothing, unless the screen shows why: the turn or the
-    /// question has ended.
-    fn on_op_rejected(&mut self, error: &OpError) {
-        match error {
-            OpError::NoTurn | OpError::NoQuestion => {}
-            OpError::AlreadyAnswered { .. }
-            | OpError::TurnRunning { .. }
-            | OpError::Invalid { .. }
-            | OpError::Gone { .. }
-            | OpError::Forbidden { .. }
-            // While the model works, a note in the transcript would scroll away.
-            | OpError::Stopped if self.state.is_busy() => self.show_hint(&error.to_string()),
-            OpError::AlreadyAnswered { .. }
-            | OpError::TurnRunning { .. }
-            | OpError::Invalid { .. }
-            | OpError::Gone { .. }
-            | OpError::Forbidden { .. }
-            | OpError::Stopped => self.transcript.add_note(&error.to_string()),
         }
     }
 
@@ -463,9 +451,17 @@ impl App {
             (PendingResponse::WrittenPath, Ok(HostResponse::Path { path })) => {
                 self.transcript.add_note(&format!("Exported to {path}"));
             }
+            (PendingResponse::PromptSent(prompt), Ok(HostResponse::OpRejected { error })) => {
+                self.on_prompt_refused(&prompt);
+                self.on_op_rejected(&error);
+            }
             (_, Ok(HostResponse::OpRejected { error })) => self.on_op_rejected(&error),
             (_, Ok(_)) => {}
             (PendingResponse::FailureOnly, Err(fault)) => self.report_failure(&fault),
+            (PendingResponse::PromptSent(prompt), Err(fault)) => {
+                self.on_prompt_refused(&prompt);
+                self.report_failure(&fault);
+            }
             (pending, Err(fault)) => {
                 self.transcript.add_note(&crate::error_hints::describe(&fault));
                 if pending == PendingResponse::TrustReview {

@@ -202,6 +202,9 @@ impl SessionState {
             model: std::mem::take(&mut self.model),
             mode: self.mode,
             jobs: std::mem::take(&mut self.jobs),
+            clients: std::mem::take(&mut self.clients),
+            is_read_only: self.is_read_only,
+            is_disconnected: self.is_disconnected,
             ..SessionState::default()
         };
         let end = events.last().map_or(0, |record| record.at.0);

@@ -149,6 +149,13 @@ fn a_resumed_session_has_the_state_of_a_watched_one() {
     let mut page = records(facts());
     let last = page.pop().unwrap();
     resumed.on_event(&Event::Fact(last), 20_000);
+    // So does the news that another process has the session, and that the connection is lost.
+    let client = windlass_protocol::ClientInfo {
+        name: "bob".into(),
+        kind: windlass_protocol::ClientKind::Terminal,
+    };
+    resumed.set_clients(resumed.session.unwrap(), vec![client.clone(), client], false);
+    resumed.is_disconnected = true;
     let reply = QueryReply::Events { events: page };
     resumed.on_history_response(&Ok(HostResponse::Reply { reply }), 20_000);
     assert_eq!(resumed.activity, "running make");
@@ -159,6 +166,8 @@ fn a_resumed_session_has_the_state_of_a_watched_one() {
     );
     assert_eq!(resumed.queued_prompts, watched.queued_prompts);
     assert_eq!(resumed.early_records, None);
+    assert!(resumed.is_read_only && resumed.is_disconnected);
+    assert_eq!(resumed.other_client_count(), 1);
 }
 
 #[test]

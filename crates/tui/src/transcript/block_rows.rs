@@ -260,6 +260,12 @@ fn render_prompt(
     for file in &content.attachments {
         rows.extend(images::render_attachment(file, open, source.images, render_cx));
     }
+    let user = render_cx.state.host_status.client.as_ref().map(|client| &client.name);
+    if !content.author.is_empty() && user.is_some_and(|user| *user != content.author) {
+        let style = render_cx.appearance.style(StyleRole::Dim);
+        let author = SafeLine::styled(style, &format!("from {}", content.author));
+        rows.extend(indent_rows(vec![author], LEFT_MARGIN));
+    }
     rows
 }
 

@@ -306,8 +306,7 @@ impl TranscriptBlockList {
     pub fn push_record(&mut self, record: &FactRecord) {
         let (seq, key) = (record.seq, TranscriptBlockKey(record.seq, 0));
         if let Fact::PromptSubmitted { prompt, text, attachments, .. } = &record.fact {
-            let content =
-                || Rc::new(PromptContent { text: text.clone(), attachments: attachments.clone() });
+            let content = || Rc::new(PromptContent::new(record, text, attachments));
             self.prompts.entry(*prompt).or_insert_with(content);
         }
         if self.is_rewound(seq) {

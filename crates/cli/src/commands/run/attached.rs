@@ -30,6 +30,9 @@ pub(super) async fn run_attached(
 ) -> anyhow::Result<CliExit> {
     let resumes = args.session.is_some() || args.r#continue;
     let typed = args.prompt.clone().unwrap_or_default();
+    if server.address.is_none() && is_url(&typed) {
+        bail!("the server's URL belongs to the option: `--attach={typed} PROMPT`");
+    }
     let prompt = read_prompt(args.prompt, resumes)?;
     if prompt.is_none() && !args.file.is_empty() {
         bail!("--file needs a prompt, and none was given");
@@ -66,6 +69,12 @@ pub(super) async fn run_attached(
         },
     };
     server.run((open, args.model, args.variant), op, options).await
+}
+
+/// Returns true for a prompt that is only a URL.
+fn is_url(prompt: &str) -> bool {
+    let is_web = prompt.starts_with("http://") || prompt.starts_with("https://");
+    is_web && !prompt.contains(char::is_whitespace)
 }
 
 /// A server and this client of it.
@@ -156,7 +165,11 @@ impl ServerSession {
             Ok(Some(end)) => end,
             Ok(None) => TurnEndReason::Interrupted,
             // The session refused the prompt.
-            Err(fault @ Fault::Config { .. }) if printer.turn.is_none() => return Err(fault.into()),
+            Err(fault @ (Fault::Config { .. } | Fault::Refused { .. }))
+                if printer.turn.is_none() =>
+            {
+                return Err(fault.into());
+            }
             Err(fault) => TurnEndReason::Failed { fault },
         };
         Ok(printer.print_end(session, end))

@@ -33,6 +33,14 @@ enum RunOps {
     },
 }
 
+/// A message of the session of a run.
+pub(super) enum RunEvent {
+    Session(Arc<Event>),
+    /// The connection to the server is lost. It is made again.
+    Disconnected(String),
+    Reconnected,
+}
+
 /// The events of the session of a run.
 pub(super) enum RunEvents {
     Local(SessionWatcher),
@@ -42,6 +50,7 @@ pub(super) enum RunEvents {
         faults: mpsc::Receiver<Fault>,
         /// Questions that were asked before the run.
         questions: VecDeque<Arc<Event>>,
+        is_disconnected: bool,
         /// Sends the operations; it ends with the run.
         _sender: JoinSet<()>,
     },
@@ -66,8 +75,13 @@ impl RunSession {
         let mut sender = JoinSet::new();
         let queue = OpQueue::new(Arc::clone(&service), caller.clone());
         sender.spawn(send_ops(queue, id, receiver, fault_sender));
-        let events =
-            RunEvents::Attached { items, faults, questions: VecDeque::new(), _sender: sender };
+        let events = RunEvents::Attached {
+            items,
+            faults,
+            questions: VecDeque::new(),
+            is_disconnected: false,
+            _sender: sender,
+        };
         (RunSession { id, ops: RunOps::Attached { ops, service, caller } }, events)
     }
 
@@ -105,15 +119,16 @@ impl RunSession {
 
 impl RunEvents {
     /// Returns the next event, or `None` if the session has ended.
-    pub(super) async fn next(&mut self) -> Result<Option<Arc<Event>>, Fault> {
+    pub(super) async fn next(&mut self) -> Result<Option<RunEvent>, Fault> {
         match self {
             RunEvents::Local(watcher) => {
                 let event = watcher.next().await;
-                event.map_err(|error| Fault::Storage { message: error.to_string() })
+                let event = event.map_err(|error| Fault::Storage { message: error.to_string() })?;
+                Ok(event.map(RunEvent::Session))
             }
-            RunEvents::Attached { items, faults, questions, .. } => loop {
+            RunEvents::Attached { items, faults, questions, is_disconnected, .. } => loop {
                 if let Some(question) = questions.pop_front() {
-                    return Ok(Some(question));
+                    return Ok(Some(RunEvent::Session(question)));
                 }
                 let item = tokio::select! {
                     biased;
@@ -124,10 +139,18 @@ impl RunEvents {
                     Some(SessionStreamItem::Opened(opening)) => {
                         let records = opening.open_questions.into_iter();
                         questions.extend(records.map(|record| Arc::new(Event::Fact(record))));
+                        if std::mem::take(is_disconnected) {
+                            return Ok(Some(RunEvent::Reconnected));
+                        }
+                    }
+                    Some(SessionStreamItem::Disconnected(reason)) => {
+                        if !std::mem::replace(is_disconnected, true) {
+                            return Ok(Some(RunEvent::Disconnected(reason)));
+                        }
                     }
                     Some(item) => {
                         if let Some(event) = to_event(item)? {
-                            return Ok(Some(event));
+                            return Ok(Some(RunEvent::Session(event)));
                         }
                     }
                     None => return Ok(None),
@@ -154,11 +177,11 @@ fn to_event(item: SessionStreamItem) -> Result<Option<Arc<Event>>, Fault> {
             StreamClosingReason::ServerStopping | StreamClosingReason::TurnEnded => Ok(None),
             StreamClosingReason::TokenRevoked => {
                 let message = "the server no longer accepts this token".to_owned();
-                Err(Fault::Config { message })
+                Err(Fault::Refused { message })
             }
             StreamClosingReason::SessionClosed => {
                 let message = "the session was closed by another client".to_owned();
-                Err(Fault::Config { message })
+                Err(Fault::Refused { message })
             }
         },
     }

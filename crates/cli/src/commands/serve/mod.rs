@@ -35,6 +35,9 @@ use windlass_server::{
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Time for sessions to end when the server stops.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Limit for a server to stop that `windlass serve stop` has asked to.
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Number of files that may be open: those of all connections and streams, and of sessions.
 const MAX_OPEN_FILES: u64 = 4096;
 /// Limit for a file with a certificate or a key.
@@ -46,7 +49,7 @@ pub(crate) async fn run_serve(args: ServeArgs) -> anyhow::Result<CliExit> {
     let files = ServerFiles::new(&dirs);
     match args.command {
         Some(ServeCommand::Token(command)) => return tokens::run_token(command, &files).await,
-        Some(ServeCommand::Stop) => return stop_server(&files),
+        Some(ServeCommand::Stop) => return stop_server(&files).await,
         None => {}
     }
     if cfg!(not(unix)) && args.listen.is_none() {
@@ -213,10 +216,17 @@ fn socket_path(args: &ServeArgs, files: &ServerFiles) -> anyhow::Result<PathBuf>
     Ok(path)
 }
 
-/// Asks the server that runs to stop.
-fn stop_server(files: &ServerFiles) -> anyhow::Result<CliExit> {
-    let Some(running) = files.running_server()? else { bail!("no server is running") };
+/// Stops the server that runs.
+async fn stop_server(files: &ServerFiles) -> anyhow::Result<CliExit> {
+    let Some(running) = files.running_server()? else { bail!("no server runs on this machine") };
     LoadedProject::ask_process_to_stop(running.pid)?;
-    output::print_note("the server is stopping; turns under way resume when it starts again");
+    let asked_at = tokio::time::Instant::now();
+    while files.running_server()?.is_some_and(|current| current.pid == running.pid) {
+        if asked_at.elapsed() > STOP_TIMEOUT {
+            bail!("the server is still stopping; `windlass serve stop` again stops it at once");
+        }
+        tokio::time::sleep(STOP_POLL_INTERVAL).await;
+    }
+    output::print_note("the server has stopped; turns under way resume when it starts again");
     Ok(CliExit::Done)
 }

@@ -886,6 +886,36 @@ fn the_ends_of_turns() {
 }
 
 #[test]
+fn a_prompt_of_another_user_names_its_author() {
+    let mut env = TestTranscript::open((80, 24));
+    let client = |name: &str| windlass_protocol::ClientInfo {
+        name: name.into(),
+        kind: windlass_protocol::ClientKind::Terminal,
+    };
+    env.state.host_status.client = Some(client("anna"));
+    for (turn, name) in [(1, "anna"), (2, "bob")] {
+        let number = u128::from(turn);
+        let origin = windlass_protocol::FactOrigin {
+            op: windlass_protocol::OpId(uuid::Uuid::from_u128(number)),
+            client: client(name),
+        };
+        let fact = prompt_submitted(prompt(number), &format!("prompt {turn}"));
+        let seq = env.log.len() as u64 + 1;
+        let record = FactRecord {
+            origin: Some(origin),
+            ..FactRecord::new(session(), seq, UnixMillis(env.now), fact)
+        };
+        env.log.push(record.clone());
+        env.event(Event::Fact(record));
+        env.fact(Fact::TurnStarted { turn, prompt: Some(prompt(number)) });
+        let end = windlass_protocol::TurnEndReason::Completed;
+        env.facts([model_text("Done."), Fact::TurnEnded { turn, end }]);
+    }
+    let frame = env.frame();
+    assert!(frame.contains("from bob") && !frame.contains("from anna"), "{frame}");
+}
+
+#[test]
 fn queued_prompts_are_shown_at_the_end() {
     let setup = |env: &mut TestTranscript| {
         env.start_turn(1, "begin");

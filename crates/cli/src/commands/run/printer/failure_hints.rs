@@ -29,8 +29,10 @@ pub(super) fn next_step_hint(fault: &Fault) -> &'static str {
              --continue`."
         }
         Fault::SessionBusy { .. } => {
-            "Close the session there, or `windlass attach` if the server has it."
+            "Close the session there. If the server has it: `windlass run --attach --continue`."
         }
+        // The message says it.
+        Fault::Refused { .. } => "",
         Fault::Config { .. } => {
             "Fix the setting named above; `windlass config show` shows where each one comes from."
         }

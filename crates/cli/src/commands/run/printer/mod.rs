@@ -6,9 +6,10 @@ mod permission_answers;
 mod prompt_shell_commands;
 mod questions;
 mod report;
+mod server_wait;
 
 use super::RunOptions;
-use super::run_session::{RunEvents, RunSession};
+use super::run_session::{RunEvent, RunEvents, RunSession};
 use crate::args::RunOutputFormat;
 use crate::telemetry::TelemetryExport;
 use crate::terminal::output::{self, RunProgressPrinter};
@@ -64,6 +65,7 @@ pub(super) struct TurnPrinter {
     is_direct_call: bool,
     /// The user left, and the turn goes on in the server.
     is_left_running: bool,
+    server: server_wait::ServerWait,
     has_streamed: bool,
     delta_redactor: DeltaRedactor,
     activity: String,
@@ -101,6 +103,7 @@ impl TurnPrinter {
             files: FileHistory::default(),
             answer: None,
             is_left_running: false,
+            server: server_wait::ServerWait::new(),
             has_streamed: false,
             delta_redactor: DeltaRedactor::default(),
             activity: "waiting for the model".into(),
@@ -131,6 +134,10 @@ impl TurnPrinter {
                 biased;
                 () = ctrl_c.wait() => {
                     interrupts += 1;
+                    if self.server.is_lost() {
+                        self.is_left_running = true;
+                        return Ok(Some(TurnEndReason::Interrupted));
+                    }
                     match interrupts {
                         1 => self.progress.write_status("\nstopping; press Ctrl+C again to stop \
                                                          immediately"),
@@ -161,6 +168,17 @@ impl TurnPrinter {
                 event = events.next() => {
                     let Some(event) = event? else { return Ok(None) };
                     idle = Duration::ZERO;
+                    let event = match event {
+                        RunEvent::Session(event) => event,
+                        RunEvent::Disconnected(reason) => {
+                            self.on_disconnected(&reason);
+                            continue;
+                        }
+                        RunEvent::Reconnected => {
+                            self.on_reconnected();
+                            continue;
+                        }
+                    };
                     for event in self.delta_redactor.redact(event) {
                         if let Some(end) = self.on_event(&event, session).await {
                             return Ok(Some(end));
@@ -172,8 +190,12 @@ impl TurnPrinter {
                 }
                 () = tick => {
                     idle += Duration::from_secs(1);
+                    if let Some(end) = self.end_without_server()? {
+                        return Ok(Some(end));
+                    }
                     if self.options.output == RunOutputFormat::Text && !self.questions.is_open() {
-                        self.progress.show_waiting(&self.activity, idle);
+                        let activity = self.server.activity().unwrap_or(&self.activity);
+                        self.progress.show_waiting(activity, idle);
                     }
                 }
             }

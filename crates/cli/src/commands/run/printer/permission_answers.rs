@@ -72,15 +72,16 @@ impl TurnPrinter {
     /// Returns true if this run declines what it cannot answer. With `--yes` it counts as a user, so
     /// the session declines nothing; but a user of another client may still answer.
     pub(super) async fn declines_itself(&mut self, session: &RunSession) -> bool {
-        if !self.options.yes {
+        if !self.options.yes && !self.options.is_attached {
             return false;
         }
         match session.other_user().await {
             Some(client) => {
-                self.print_line(&format!("a question waits for {client}"));
+                self.print_line(&format!("waiting for an answer of {client}"));
                 false
             }
-            None => true,
+            // The session declines for a run without a user.
+            None => self.options.yes,
         }
     }
 

@@ -53,14 +53,18 @@ impl TurnPrinter {
                          model with `--model`",
                     );
                 }
-                if end == TurnEndReason::Interrupted {
-                    output::print_note(&match self.is_left_running {
-                        true => format!(
+                if self.is_left_running {
+                    output::print_note(&match self.server.is_lost() {
+                        true => "the turn resumes when the server starts again: `windlass serve`"
+                            .to_owned(),
+                        false => format!(
                             "the turn goes on in the server; to look at it: `windlass attach \
                              --session {session}`"
                         ),
-                        false => format!("interrupted; resume with {}", self.resume_command()),
                     });
+                } else if end == TurnEndReason::Interrupted {
+                    let command = self.resume_command();
+                    output::print_note(&format!("interrupted; resume with {command}"));
                 }
             }
             RunOutputFormat::Json => {
@@ -71,11 +75,9 @@ impl TurnPrinter {
         }
         if let TurnEndReason::Failed { fault } = &end {
             let message = fault.to_string();
-            output::print_error(&format!(
-                "{}. {}",
-                message.strip_suffix('.').unwrap_or(&message),
-                super::failure_hints::next_step_hint(fault)
-            ));
+            let message = message.strip_suffix('.').unwrap_or(&message);
+            let hint = super::failure_hints::next_step_hint(fault);
+            output::print_error(format!("{message}. {hint}").trim_end());
         }
         if let Some(Err(violations)) = &self.answer {
             output::print_error(&format!("the answer does not match the schema: {violations}"));
