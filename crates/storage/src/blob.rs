@@ -7,6 +7,7 @@
 
 use crate::StorageError;
 use crate::data_folder::{create_private_file, create_private_folder, remove_file_if_exists};
+use crate::stored_facts::FactBlobs;
 use std::collections::HashSet;
 use std::fs::{File, Metadata};
 use std::io::Write;
@@ -79,12 +80,6 @@ impl BlobStore {
         }
     }
 
-    /// Returns the size of a blob; `None` if it is missing.
-    pub(crate) fn size(&self, blob: &BlobRef) -> Option<usize> {
-        let metadata = std::fs::metadata(self.path(blob)).ok()?;
-        usize::try_from(metadata.len()).ok()
-    }
-
     /// Removes blobs that no fact refers to. If a removal fails, the next deletion of a session
     /// retries it.
     pub(crate) fn prune(&self, used: &HashSet<String>) {
@@ -113,5 +108,16 @@ impl BlobStore {
                 Some((name, file.path(), file.metadata().ok()?))
             })
         })
+    }
+}
+
+impl FactBlobs for BlobStore {
+    fn blob_bytes(&self, blob: &BlobRef) -> Option<usize> {
+        let metadata = std::fs::metadata(self.path(blob)).ok()?;
+        usize::try_from(metadata.len()).ok()
+    }
+
+    fn read_blob(&self, blob: &BlobRef) -> Option<Vec<u8>> {
+        self.get(blob).ok()
     }
 }

@@ -1,13 +1,18 @@
 //! Errors of the log and its stores.
 
+use crate::SessionHolder;
 use windlass_protocol::{BlobRef, LogSeq, SessionId};
 
 /// An error of a `Log` or its stores.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
     /// Another process has the session open.
-    #[error("session {session} is open in another Windlass process")]
-    Busy { session: SessionId },
+    #[error("session {session} is open in another Windlass process{}", address_suffix(holder.as_ref()))]
+    Busy {
+        session: SessionId,
+        /// The node that has it open, if the backend knows it.
+        holder: Option<SessionHolder>,
+    },
     /// Another process claimed the session later, or wrote to it without a claim.
     #[error("session {session} was taken over by another Windlass process")]
     Fenced { session: SessionId },
@@ -102,10 +107,42 @@ pub enum StorageError {
         path: String,
         source: sqlx::Error,
     },
+    /// A blob is too large for the database.
+    #[error("the output has {size} bytes, and the database stores at most {largest}")]
+    BlobTooLarge {
+        /// The size of the blob in bytes.
+        size: usize,
+        /// The largest allowed size in bytes.
+        largest: usize,
+    },
+    /// The database of a fleet could not be reached for a while. It may have executed the last
+    /// statement.
+    #[error(
+        "the database has not answered for {seconds} seconds: {source}. Check that PostgreSQL \
+         runs and can be reached, then resume the session"
+    )]
+    Unavailable { seconds: u64, source: sqlx::Error },
+    /// The lease of this node ran out, so other nodes may claim its sessions.
+    #[error(
+        "the lease of this node has run out, so other nodes go on with its sessions. Restart the \
+         node"
+    )]
+    LeaseLost,
+    /// The PostgreSQL database lacks tables or columns that this version needs.
+    #[error(
+        "the PostgreSQL database has schema version {found}, but this version of Windlass needs \
+         {needed}. Migrate the database first"
+    )]
+    NotMigrated {
+        /// The version of the schema; 0 for an empty database.
+        found: i64,
+        /// The version that this build needs.
+        needed: i64,
+    },
     /// A fact could not be encoded as JSON.
     #[error("could not encode a fact: {0}")]
     Encode(#[from] serde_json::Error),
-    /// The main database, `windlass.db`, failed.
+    /// The main database, `windlass.db` or PostgreSQL, failed.
     #[error("database error: {0}")]
     Database(#[from] sqlx::Error),
     /// An operation on a file next to the database failed.
@@ -121,6 +158,15 @@ impl StorageError {
     /// Returns true if SQLite found that its file is damaged.
     pub fn is_corruption(&self) -> bool {
         matches!(self, StorageError::Database(error) if is_corruption(error))
+    }
+
+    /// Returns true if there is no space left for the database.
+    pub fn is_disk_full(&self) -> bool {
+        const SQLITE_FULL: &str = "13";
+        const POSTGRES_DISK_FULL: &str = "53100";
+        let StorageError::Database(error) = self else { return false };
+        let code = error.as_database_error().and_then(|error| error.code());
+        code.is_some_and(|code| matches!(code.as_ref(), SQLITE_FULL | POSTGRES_DISK_FULL))
     }
 
     /// Names the database and the remedy if SQLite found that its file is damaged.
@@ -146,4 +192,10 @@ fn is_corruption(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     let code = code.and_then(|code| code.parse::<u32>().ok());
     code.is_some_and(|code| matches!(code & 0xff, 11 | 26))
+}
+
+/// Returns the address of a holder as the end of a sentence.
+fn address_suffix(holder: Option<&SessionHolder>) -> String {
+    let address = holder.map_or("", |holder| holder.address.as_str());
+    if address.is_empty() { String::new() } else { format!(", at {address}") }
 }

@@ -69,12 +69,7 @@ pub(crate) async fn find_position(
     .bind(position.epoch.map_or(i64::MAX, |epoch| i64::try_from(epoch).unwrap_or(i64::MAX)))
     .fetch_optional(connection)
     .await?;
-    let Some((seq, epoch)) = found else { return Ok(LogPosition::START) };
-    let found = LogPosition { seq: seq as LogSeq, epoch: Some(epoch as u64) };
-    // An earlier epoch at the same position: the clock was set back after the end of the log was
-    // lost, so epochs do not say where both histories part.
-    let is_other = position.epoch.is_some() && found.epoch != position.epoch;
-    Ok(if is_other && found.seq == position.seq { LogPosition::START } else { found })
+    Ok(stored_facts::common_position(position, found))
 }
 
 /// Returns the head from the session's row if the row is intact, otherwise the last position that

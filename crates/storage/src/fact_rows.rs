@@ -2,10 +2,12 @@
 
 use crate::session_rows::SessionRow;
 use crate::statement_batch::StatementBatch;
-use crate::{SessionClaim, StorageError};
+use crate::{Log, SessionClaim, StorageError};
 use sqlx::sqlite::SqliteConnection;
 use std::fmt;
-use windlass_protocol::{BlobRef, CallOutcome, Fact, LogSeq, RecordCheck, SessionId, UnixMillis};
+use windlass_protocol::{
+    BlobRef, CallOutcome, Fact, FactOrigin, LogSeq, RecordCheck, SessionId, UnixMillis,
+};
 
 /// The version of a stored fact's JSON.
 pub(crate) const FACT_FORMAT_VERSION: i64 = 1;
@@ -14,7 +16,7 @@ pub(crate) const FACT_FORMAT_VERSION: i64 = 1;
 pub(crate) const MAX_ROW_BYTES: usize = 64 * 1024;
 
 /// Returns the blobs that a fact refers to.
-fn referenced_blobs(fact: &Fact) -> impl Iterator<Item = &BlobRef> {
+pub(crate) fn referenced_blobs(fact: &Fact) -> impl Iterator<Item = &BlobRef> {
     let (full_text, attachments, changes) = match fact {
         Fact::CallSettled { outcome: CallOutcome::Completed { output }, .. } => {
             (output.full_text.as_ref(), output.attachments.as_slice(), &[][..])
@@ -63,7 +65,12 @@ pub(crate) struct FactToInsert<'a> {
 
 impl FactToInsert<'_> {
     /// Returns the check of this fact after a fact with the check `previous`.
-    fn check(&self, previous: &RecordCheck, claim: &SessionClaim, seq: LogSeq) -> RecordCheck {
+    pub(crate) fn check(
+        &self,
+        previous: &RecordCheck,
+        claim: &SessionClaim,
+        seq: LogSeq,
+    ) -> RecordCheck {
         let header = FactHeader {
             session: claim.session,
             seq,
@@ -81,6 +88,24 @@ impl FactToInsert<'_> {
         };
         previous.next(&[header.to_string().as_bytes(), text.as_bytes()])
     }
+}
+
+/// Encodes facts for rows, and stores those that are too large as blobs.
+pub(crate) async fn encode_facts<'a>(
+    log: &impl Log,
+    facts: impl Iterator<Item = (UnixMillis, Option<&'a FactOrigin>, &'a Fact)> + Send,
+) -> Result<Vec<FactToInsert<'a>>, StorageError> {
+    let mut rows = Vec::new();
+    for (at, origin, fact) in facts {
+        let json = serde_json::to_string(fact)?;
+        let (body, blob) = match json.len() <= MAX_ROW_BYTES {
+            true => (Some(json), None),
+            false => (None, Some(log.put_blob(json.into_bytes()).await?)),
+        };
+        let origin = origin.map(serde_json::to_string).transpose()?;
+        rows.push(FactToInsert { at, origin, fact, body, blob });
+    }
+    Ok(rows)
 }
 
 /// Appends facts in one transaction: all or none, and only if no other process has written or
@@ -161,6 +186,6 @@ pub(crate) async fn insert_facts(
 }
 
 /// Returns true for facts that make their session the last used one.
-fn moves_to_front(fact: &Fact) -> bool {
+pub(crate) fn moves_to_front(fact: &Fact) -> bool {
     matches!(fact, Fact::SessionOpened { .. } | Fact::PromptSubmitted { .. })
 }

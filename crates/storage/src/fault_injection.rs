@@ -1,7 +1,7 @@
 //! Fault injection for tests: a log with a hook around its writes. Tests wrap the real log to count
 //! writes, to stop at one, or to simulate a full disk.
 
-use crate::{Log, PageLimit, SessionClaim, SessionFilter, StorageError};
+use crate::{Log, PageLimit, ReleaseState, SessionClaim, SessionFilter, StorageError};
 use async_trait::async_trait;
 use std::sync::Arc;
 use windlass_protocol::{
@@ -65,6 +65,10 @@ impl<T: LogWriteHook> HookedLog<T> {
 impl<T: LogWriteHook> Log for HookedLog<T> {
     async fn claim(&self, session: SessionId) -> Result<SessionClaim, StorageError> {
         self.log.claim(session).await
+    }
+
+    async fn release(&self, claim: SessionClaim, state: ReleaseState) -> Result<(), StorageError> {
+        self.log.release(claim, state).await
     }
 
     async fn append(

@@ -17,6 +17,7 @@ mod fault_injection;
 mod file_copies;
 mod file_lock;
 mod head_file;
+mod like_pattern;
 mod repair;
 mod retention;
 mod session_rows;
@@ -34,6 +35,7 @@ pub use stored_facts::LogDamage;
 use async_trait::async_trait;
 use std::any::Any;
 use std::fs::File;
+use uuid::Uuid;
 use windlass_protocol::{
     BlobRef, Fact, FactRecord, LogPosition, LogSeq, SessionId, SessionSummary, UnixMillis,
 };
@@ -43,8 +45,15 @@ use windlass_protocol::{
 #[async_trait]
 pub trait Log: Send + Sync {
     /// Makes the caller the only writer of a session, new or existing. The previous writer is
-    /// fenced out.
+    /// fenced out. Fails with [`StorageError::Busy`] if the session is open elsewhere.
     async fn claim(&self, session: SessionId) -> Result<SessionClaim, StorageError>;
+
+    /// Gives up a claim, so that another process can claim the session at once. A claim that is
+    /// dropped instead is given up too, but with a fleet that may take seconds.
+    async fn release(&self, claim: SessionClaim, _state: ReleaseState) -> Result<(), StorageError> {
+        drop(claim);
+        Ok(())
+    }
 
     /// Appends facts after position `expected`, all or none, and returns the new last position. If
     /// one of them needs a disk sync, all are on the disk when this returns.
@@ -168,6 +177,26 @@ pub struct SessionFilter {
     pub after: Option<SessionId>,
     /// Maximum number of sessions.
     pub limit: Option<usize>,
+}
+
+/// The state in which a released session waits for its next claim. It matters only in a fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReleaseState {
+    /// Nothing is under way. The session is claimed again when a user opens it or sends an
+    /// operation.
+    Idle,
+    /// Work is under way that any node may go on with.
+    Due,
+    /// A question to the user is open. The session is claimed again when its answer arrives.
+    Waiting,
+}
+
+/// The node of a fleet that has a session open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionHolder {
+    pub node: Uuid,
+    /// The address at which other nodes reach it; empty if they do not.
+    pub address: String,
 }
 
 /// The right to write to a session, until another process claims it.

@@ -153,7 +153,7 @@ fn lock_all_sessions(folder: &Path) -> Result<Vec<File>, StorageError> {
         let path = folder.join("locks").join(session.to_string());
         let lock = data_folder::open_lock_file(&path)
             .map_err(StorageError::from_io("could not open the session's lock file"))?;
-        lock.try_lock().map_err(|_| StorageError::Busy { session })?;
+        lock.try_lock().map_err(|_| StorageError::Busy { session, holder: None })?;
         locks.push(lock);
     }
     Ok(locks)
@@ -369,7 +369,8 @@ impl Salvage {
             return Ok(());
         }
         let text = stored_facts::join_facts(&texts);
-        let page = stored_facts::decode_page(session, (0, head), &text, usize::MAX, &target.blobs)?;
+        let page =
+            stored_facts::decode_page(session, (0, head), &text, usize::MAX, &*target.blobs)?;
         let is_lost = |fact: &Fact| matches!(fact, Fact::FactsLost { .. });
         report.sessions += 1;
         report.facts += page.records.iter().filter(|record| !is_lost(&record.fact)).count() as u64;

@@ -162,6 +162,6 @@ impl SessionRow {
     }
 }
 
-fn stored_cost(summary: &SessionSummary) -> i64 {
+pub(crate) fn stored_cost(summary: &SessionSummary) -> i64 {
     i64::try_from(summary.cost.0).unwrap_or(i64::MAX)
 }

@@ -12,9 +12,10 @@ use crate::database_open::{self, BUSY_TIMEOUT, open_database};
 use crate::fact_queries::{
     find_position, last_within_bytes, select_facts, select_facts_one_by_one,
 };
-use crate::fact_rows::{FactToInsert, MAX_ROW_BYTES, insert_facts};
+use crate::fact_rows::{encode_facts, insert_facts};
 use crate::file_copies::{self, FileCopyStore};
 use crate::file_lock::lock_any_in_turn;
+use crate::like_pattern::like_pattern;
 use crate::session_rows::SessionRow;
 use crate::stored_facts::{self, FactPage};
 use crate::{
@@ -28,11 +29,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{Mutex, MutexGuard};
-use uuid::Uuid;
-use windlass_protocol::event::DEFAULT_AGENT;
 use windlass_protocol::{
-    BlobRef, CallId, Fact, FactOrigin, FactRecord, LogPosition, LogSeq, ParentCall, SessionId,
-    SessionSummary, UnixMillis,
+    BlobRef, Fact, FactOrigin, FactRecord, LogPosition, LogSeq, SessionId, SessionSummary,
+    UnixMillis,
 };
 
 /// The first database format that this build reads; formats 1 to 7 belong to unreleased builds.
@@ -185,25 +184,16 @@ impl SqliteLog {
         self.restore_first_fact(session, page).await
     }
 
-    /// Replaces a lost first fact by what the session's row says, because nothing works without
-    /// it.
+    /// Replaces a lost first fact by what the session's row says.
     async fn restore_first_fact(
         &self,
         session: SessionId,
         mut page: FactPage,
     ) -> Result<FactPage, StorageError> {
-        if let Some(FactRecord { seq: 1, fact: fact @ Fact::FactsLost { .. }, .. }) =
-            page.records.first_mut()
-        {
+        if page.lacks_first_fact() {
             let mut connection = self.connection.lock().await;
             if let Some(row) = SessionRow::load(&mut connection, session).await? {
-                let parent = |session| ParentCall { session, call: CallId(Uuid::nil()) };
-                *fact = Fact::SessionOpened {
-                    workspace: row.summary.workspace,
-                    version: "unknown".to_owned(),
-                    agent: DEFAULT_AGENT.to_owned(),
-                    parent: row.summary.parent.map(parent),
-                };
+                page.restore_first_fact(row.summary);
             }
         }
         Ok(page)
@@ -216,12 +206,7 @@ impl SqliteLog {
         expected: LogSeq,
         facts: impl Iterator<Item = (UnixMillis, Option<&'a FactOrigin>, &'a Fact)> + Send,
     ) -> Result<LogSeq, StorageError> {
-        let mut rows = Vec::new();
-        for (at, origin, fact) in facts {
-            let (body, blob) = self.encode_fact(fact).await?;
-            let origin = origin.map(serde_json::to_string).transpose()?;
-            rows.push(FactToInsert { at, origin, fact, body, blob });
-        }
+        let rows = encode_facts(self, facts).await?;
         let row = self.load_own_row(claim, expected).await?;
         let (mut connection, _turn) = self.begin_write().await?;
         let written = insert_facts(&mut connection, claim, row, &rows).await;
@@ -247,18 +232,6 @@ impl SqliteLog {
         let row = row.filter(is_writer).ok_or(StorageError::Fenced { session })?;
         if row.is_intact() { Ok(row) } else { Err(StorageError::SessionDamaged { session }) }
     }
-
-    /// Encodes a fact for a row: its JSON, or the blob that contains it.
-    async fn encode_fact(
-        &self,
-        fact: &Fact,
-    ) -> Result<(Option<String>, Option<BlobRef>), StorageError> {
-        let json = serde_json::to_string(fact)?;
-        if json.len() <= MAX_ROW_BYTES {
-            return Ok((Some(json), None));
-        }
-        Ok((None, Some(self.put_blob(json.into_bytes()).await?)))
-    }
 }
 
 #[async_trait]
@@ -268,7 +241,9 @@ impl Log for SqliteLog {
             .map_err(StorageError::from_io("could not open the session's lock file"))?;
         match lock.try_lock() {
             Ok(()) => {}
-            Err(std::fs::TryLockError::WouldBlock) => return Err(StorageError::Busy { session }),
+            Err(std::fs::TryLockError::WouldBlock) => {
+                return Err(StorageError::Busy { session, holder: None });
+            }
             Err(std::fs::TryLockError::Error(error)) => {
                 return Err(StorageError::from_io("could not lock the session")(error));
             }
@@ -316,13 +291,13 @@ impl Log for SqliteLog {
         let mut query = sqlx::QueryBuilder::new(stored_facts::SEARCH_QUERY);
         query.push_bind(session.0);
         for word in words {
-            query.push(" AND body LIKE ").push_bind(like_pattern(word)?).push(" ESCAPE '~'");
+            query.push(" AND body LIKE ").push_bind(like_pattern(word)?).push(" ESCAPE '\\'");
         }
         query.push(" ORDER BY seq LIMIT ").push_bind(limit as i64);
         let mut connection = self.connection.lock().await;
         let facts: Vec<Vec<u8>> = query.build_query_scalar().fetch_all(&mut *connection).await?;
         drop(connection);
-        stored_facts::decode_facts(session, &stored_facts::join_facts(&facts), &self.blobs)
+        stored_facts::decode_facts(session, &stored_facts::join_facts(&facts), &*self.blobs)
     }
 
     async fn read_page(
@@ -465,19 +440,4 @@ async fn claim_session(
     transaction.commit().await?;
     let row = row.ok_or(sqlx::Error::RowNotFound)?;
     if row.is_intact() { Ok(row) } else { Err(StorageError::SessionDamaged { session }) }
-}
-
-/// Returns the `LIKE` pattern that finds a word in the JSON of a fact.
-fn like_pattern(word: &str) -> Result<String, StorageError> {
-    let json = serde_json::to_string(word)?;
-    let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or_default();
-    let mut pattern = String::from("%");
-    for character in inner.chars() {
-        if matches!(character, '%' | '_' | '~') {
-            pattern.push('~');
-        }
-        pattern.push(character);
-    }
-    pattern.push('%');
-    Ok(pattern)
 }

@@ -5,11 +5,13 @@
 //! damage costs that fact and not the session.
 
 use crate::StorageError;
-use crate::blob::BlobStore;
 use crate::fact_rows::{FACT_FORMAT_VERSION, FactHeader};
 use std::collections::BTreeMap;
+use uuid::Uuid;
+use windlass_protocol::event::DEFAULT_AGENT;
 use windlass_protocol::{
-    BlobRef, Fact, FactOrigin, FactRecord, LogSeq, RecordCheck, SessionId, UnixMillis,
+    BlobRef, CallId, Fact, FactOrigin, FactRecord, LogPosition, LogSeq, ParentCall, RecordCheck,
+    SessionId, SessionSummary, UnixMillis,
 };
 
 /// Separates facts; `FIELD_SEPARATOR` separates the fields of a fact: position, epoch, time, kind,
@@ -74,11 +76,55 @@ pub struct LogDamage {
     pub reason: String,
 }
 
+/// The blobs of facts that are too large for a row.
+pub(crate) trait FactBlobs {
+    /// Returns the size of a blob; `None` if it is missing.
+    fn blob_bytes(&self, blob: &BlobRef) -> Option<usize>;
+
+    /// Returns a blob; `None` if it is missing or damaged.
+    fn read_blob(&self, blob: &BlobRef) -> Option<Vec<u8>>;
+}
+
 /// Facts of a page: one for each position, and what was found to be damaged.
 #[derive(Default)]
 pub(crate) struct FactPage {
     pub(crate) records: Vec<FactRecord>,
     pub(crate) damage: Vec<LogDamage>,
+}
+
+impl FactPage {
+    /// Returns true if the page has the first fact of its log, and it is lost.
+    pub(crate) fn lacks_first_fact(&self) -> bool {
+        let first = self.records.first().filter(|record| record.seq == 1);
+        first.is_some_and(|record| matches!(record.fact, Fact::FactsLost { .. }))
+    }
+
+    /// Replaces a lost first fact by what the session's row says, because nothing works without
+    /// it.
+    pub(crate) fn restore_first_fact(&mut self, summary: SessionSummary) {
+        if let Some(FactRecord { seq: 1, fact: fact @ Fact::FactsLost { .. }, .. }) =
+            self.records.first_mut()
+        {
+            let parent = |session| ParentCall { session, call: CallId(Uuid::nil()) };
+            *fact = Fact::SessionOpened {
+                workspace: summary.workspace,
+                version: "unknown".to_owned(),
+                agent: DEFAULT_AGENT.to_owned(),
+                parent: summary.parent.map(parent),
+            };
+        }
+    }
+}
+
+/// Returns the last position that the log and a reader have in common. `found` is the last fact up
+/// to the reader's position, in its epoch or an earlier one.
+pub(crate) fn common_position(position: LogPosition, found: Option<(i64, i64)>) -> LogPosition {
+    let Some((seq, epoch)) = found else { return LogPosition::START };
+    let found = LogPosition { seq: seq as LogSeq, epoch: Some(epoch as u64) };
+    // An earlier epoch at the same position: the clock was set back after the end of the log was
+    // lost, so epochs do not say where both histories part.
+    let is_other = position.epoch.is_some() && found.epoch != position.epoch;
+    if is_other && found.seq == position.seq { LogPosition::START } else { found }
 }
 
 /// Joins facts selected one by one into the format of `FACTS_QUERY`.
@@ -94,7 +140,7 @@ pub(crate) fn decode_page(
     (after, through): (LogSeq, LogSeq),
     text: &[u8],
     max_bytes: usize,
-    blobs: &BlobStore,
+    blobs: &impl FactBlobs,
 ) -> Result<FactPage, StorageError> {
     let rows: BTreeMap<LogSeq, StoredFact<'_>> =
         parse_facts(text).map(|fact| (fact.seq, fact)).collect();
@@ -139,7 +185,7 @@ pub(crate) fn decode_page(
 pub(crate) fn decode_facts(
     session: SessionId,
     text: &[u8],
-    blobs: &BlobStore,
+    blobs: &impl FactBlobs,
 ) -> Result<Vec<FactRecord>, StorageError> {
     let mut records = Vec::new();
     for row in parse_facts(text).filter(|row| row.is_intact(session, None, false)) {
@@ -197,8 +243,8 @@ impl StoredFact<'_> {
     }
 
     /// Returns the size of the JSON; 0 if its blob is missing.
-    fn stored_bytes(&self, blobs: &BlobStore) -> usize {
-        let blob_bytes = || BlobRef::parse(self.blob).and_then(|blob| blobs.size(&blob));
+    fn stored_bytes(&self, blobs: &impl FactBlobs) -> usize {
+        let blob_bytes = || BlobRef::parse(self.blob).and_then(|blob| blobs.blob_bytes(&blob));
         self.body.map_or_else(|| blob_bytes().unwrap_or(0), <[u8]>::len)
     }
 
@@ -231,7 +277,7 @@ impl StoredFact<'_> {
     fn decode(
         &self,
         session: SessionId,
-        blobs: &BlobStore,
+        blobs: &impl FactBlobs,
     ) -> Result<Result<Fact, String>, StorageError> {
         let unreadable =
             |reason: String| StorageError::Unreadable { session, seq: self.seq, reason };
@@ -241,9 +287,9 @@ impl StoredFact<'_> {
         let fact = match self.body {
             Some(body) => serde_json::from_slice(body),
             None => {
-                let bytes = BlobRef::parse(self.blob).and_then(|blob| blobs.get(&blob).ok());
+                let bytes = BlobRef::parse(self.blob).and_then(|blob| blobs.read_blob(&blob));
                 let Some(bytes) = bytes else {
-                    return Ok(Err("the file that contains it is missing or damaged".into()));
+                    return Ok(Err("the blob that contains it is missing or damaged".into()));
                 };
                 serde_json::from_slice(&bytes)
             }
