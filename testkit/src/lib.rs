@@ -22,8 +22,12 @@ pub mod mock_oauth_server;
 pub mod model_script;
 pub mod peak_memory;
 #[cfg(unix)]
+pub mod postgres_server;
+#[cfg(unix)]
 pub mod screenshot;
 pub mod scripted_model;
+#[cfg(unix)]
+pub mod tcp_proxy;
 #[cfg(unix)]
 pub mod terminal;
 pub mod test_main;
