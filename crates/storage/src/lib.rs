@@ -4,7 +4,8 @@
 //! The crate stores facts and returns them; `protocol` defines their meaning. It keeps two
 //! invariants: a log has no gaps and one writer (a claim carries an epoch, and an append under an
 //! older epoch is refused), and a fact that needs a disk sync is on the disk when `append` returns.
-//! Start reading at [`Log`]; [`sqlite`] is the backend for one machine.
+//! Start reading at [`Log`]; [`sqlite`] is the backend for one machine, [`postgres`] the one for a
+//! fleet of nodes.
 
 mod blob;
 mod data_folder;
@@ -18,6 +19,7 @@ mod file_copies;
 mod file_lock;
 mod head_file;
 mod like_pattern;
+pub mod postgres;
 mod repair;
 mod retention;
 mod session_rows;
@@ -28,6 +30,7 @@ mod usage_statistics;
 
 pub use error::StorageError;
 pub use fault_injection::{HookedLog, LogWriteHook, LogWriteKind};
+pub use postgres::PostgresLog;
 pub use repair::{RepairReport, repair};
 pub use sqlite::SqliteLog;
 pub use stored_facts::LogDamage;

@@ -1,0 +1,149 @@
+//! PostgreSQL backend for a fleet: the log of all tenants in one database, written by many nodes.
+//!
+//! A session is written by the node that its row names, under the epoch that its row has. Both are
+//! conditions of the one statement that appends facts, so a writer that was replaced writes nothing,
+//! however late it comes. A commit is flushed only if one of its facts needs a disk sync.
+//!
+//! Statements depend on no state of a connection, so PgBouncer in transaction mode may be in between
+//! (`database`). Start reading at [`PostgresDatabase::join`] and `append`.
+
+mod append;
+mod blobs;
+mod claim_registry;
+mod claims;
+mod connection_errors;
+mod database;
+mod delete;
+mod migrations;
+mod nodes;
+mod read;
+
+pub use claim_registry::TenantId;
+pub use claims::{DueSession, InboxOp};
+pub use database::PostgresDatabase;
+pub use nodes::{NodeRegistration, PostgresNode, SweepReport};
+
+use crate::file_copies::{self, FileCopyStore};
+use crate::{Log, PageLimit, ReleaseState, SessionClaim, SessionFilter, StorageError, data_folder};
+use async_trait::async_trait;
+use std::path::Path;
+use windlass_protocol::{
+    BlobRef, Fact, FactRecord, LogPosition, LogSeq, SessionId, SessionSummary, UnixMillis,
+};
+
+/// The log of one tenant, written by one node. There is no way to read another tenant through it.
+pub struct PostgresLog {
+    node: PostgresNode,
+    tenant: TenantId,
+    copies: FileCopyStore,
+}
+
+impl PostgresNode {
+    /// Returns the log of a tenant. Copies of files are of use only where the files are, so they are
+    /// stored in a folder of this machine.
+    pub fn log(&self, tenant: TenantId, copies_folder: &Path) -> Result<PostgresLog, StorageError> {
+        data_folder::create_private_folder(copies_folder).map_err(StorageError::from_io(
+            format!("could not create {}", copies_folder.display()),
+        ))?;
+        let copies =
+            FileCopyStore::new(copies_folder.to_owned(), file_copies::DEFAULT_MAX_COPIES_BYTES);
+        Ok(PostgresLog { node: self.clone(), tenant, copies })
+    }
+}
+
+#[async_trait]
+impl Log for PostgresLog {
+    async fn claim(&self, session: SessionId) -> Result<SessionClaim, StorageError> {
+        self.claim_session(session).await
+    }
+
+    async fn release(&self, claim: SessionClaim, state: ReleaseState) -> Result<(), StorageError> {
+        self.release_session(claim, state).await
+    }
+
+    async fn append(
+        &self,
+        claim: &SessionClaim,
+        expected: LogSeq,
+        at: UnixMillis,
+        facts: &[Fact],
+    ) -> Result<LogSeq, StorageError> {
+        self.append_facts(claim, expected, facts.iter().map(|fact| (at, None, fact))).await
+    }
+
+    async fn append_records(
+        &self,
+        claim: &SessionClaim,
+        expected: LogSeq,
+        records: &[FactRecord],
+    ) -> Result<LogSeq, StorageError> {
+        let facts = records.iter().map(|record| (record.at, record.origin.as_ref(), &record.fact));
+        self.append_facts(claim, expected, facts).await
+    }
+
+    async fn read_page(
+        &self,
+        session: SessionId,
+        after: LogSeq,
+        limit: PageLimit,
+    ) -> Result<Vec<FactRecord>, StorageError> {
+        Ok(self.read_fact_page(session, after, limit).await?.records)
+    }
+
+    async fn resume_position(
+        &self,
+        session: SessionId,
+        position: LogPosition,
+    ) -> Result<LogPosition, StorageError> {
+        self.find_resume_position(session, position).await
+    }
+
+    async fn read_turn_facts(
+        &self,
+        session: SessionId,
+        limit: usize,
+    ) -> Result<Vec<FactRecord>, StorageError> {
+        self.last_turn_facts(session, limit).await
+    }
+
+    async fn search(
+        &self,
+        session: SessionId,
+        words: &[String],
+        limit: usize,
+    ) -> Result<Vec<FactRecord>, StorageError> {
+        self.search_facts(session, words, limit).await
+    }
+
+    async fn list(&self, filter: &SessionFilter) -> Result<Vec<SessionSummary>, StorageError> {
+        self.list_sessions(filter).await
+    }
+
+    async fn delete(&self, session: SessionId) -> Result<(), StorageError> {
+        self.delete_session(session).await
+    }
+
+    async fn put_blob(&self, bytes: Vec<u8>) -> Result<BlobRef, StorageError> {
+        self.store_blob(bytes).await
+    }
+
+    async fn find_blob(&self, prefix: &str) -> Result<Option<BlobRef>, StorageError> {
+        self.find_blob_by_prefix(prefix).await
+    }
+
+    async fn get_blob(&self, blob: &BlobRef) -> Result<Vec<u8>, StorageError> {
+        self.load_blob(blob).await
+    }
+
+    async fn put_copy(
+        &self,
+        bytes: Vec<u8>,
+        similar: Option<&BlobRef>,
+    ) -> Result<BlobRef, StorageError> {
+        self.copies.put(bytes, similar).await
+    }
+
+    async fn get_copy(&self, copy: &BlobRef) -> Result<Vec<u8>, StorageError> {
+        self.copies.get(copy).await
+    }
+}
