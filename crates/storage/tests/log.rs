@@ -1,5 +1,5 @@
-//! Tests of the `Log` contract, on SQLite. Tests that need another process start this test binary
-//! again as a child.
+//! Tests of the log on SQLite, besides the contract in `backends.rs`. Tests that need another process
+//! start this test binary again as a child.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -12,12 +12,9 @@
 use sqlx::Connection;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use uuid::Uuid;
-use windlass_protocol::{
-    Attachment, BlobRef, CallId, CallOutcome, Fact, PromptId, SessionId, ToolOutput, TurnEndReason,
-    UnixMillis,
-};
+use windlass_protocol::{Fact, PromptId, SessionId, UnixMillis};
 use windlass_storage::{Log, SqliteLog, StorageError, read_all};
 
 fn session(number: u128) -> SessionId {
@@ -40,33 +37,6 @@ fn prompt_submitted(text: &str) -> Fact {
 
 async fn open_log(folder: &Path) -> SqliteLog {
     SqliteLog::open(folder).await.unwrap()
-}
-
-#[tokio::test]
-async fn facts_come_back_in_order_without_gaps_across_pages() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = open_log(folder.path()).await;
-    let claim = log.claim(session(1)).await.unwrap();
-    let facts: Vec<Fact> = (0..2_345).map(|n| model_text(n.to_string())).collect();
-    assert_eq!(log.append(&claim, 0, UnixMillis(5), &facts).await.unwrap(), 2_345);
-    let records = read_all(&log, session(1), 0).await.unwrap();
-    assert!(records.iter().map(|r| r.seq).eq(1..=2_345));
-    assert!(records.iter().map(|r| &r.fact).eq(facts.iter()));
-    let tail = read_all(&log, session(1), 2_340).await.unwrap();
-    assert!(tail.iter().map(|r| r.seq).eq(2_341..=2_345));
-}
-
-#[tokio::test]
-async fn an_append_at_the_wrong_position_writes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = open_log(folder.path()).await;
-    let claim = log.claim(session(1)).await.unwrap();
-    log.append(&claim, 0, UnixMillis(1), &[model_text("a"), model_text("b")]).await.unwrap();
-    for wrong in [0, 1, 3] {
-        let refused = log.append(&claim, wrong, UnixMillis(2), &[model_text("c")]).await;
-        assert!(matches!(refused, Err(StorageError::Fenced { .. })), "{refused:?}");
-    }
-    assert_eq!(read_all(&log, session(1), 0).await.unwrap().len(), 2);
 }
 
 #[tokio::test]
@@ -101,131 +71,14 @@ async fn a_second_writer_fences_the_first_even_when_the_lock_is_lost() {
 }
 
 #[tokio::test]
-async fn a_large_fact_is_stored_as_a_blob_and_verified_when_read() {
+async fn a_large_fact_is_not_stored_in_its_row() {
     let folder = tempfile::tempdir().unwrap();
     let log = open_log(folder.path()).await;
     let claim = log.claim(session(1)).await.unwrap();
     let large = model_text("x".repeat(3_000_000));
-    log.append(&claim, 0, UnixMillis(1), &[model_text("small"), large.clone()]).await.unwrap();
-    assert_eq!(read_all(&log, session(1), 0).await.unwrap()[1].fact, large);
+    log.append(&claim, 0, UnixMillis(1), &[model_text("small"), large]).await.unwrap();
     let wal = std::fs::metadata(folder.path().join("windlass.db-wal")).unwrap().len();
     assert!(wal < 500_000, "the text is stored in the row: the WAL has {wal} bytes");
-
-    for blob in files(&folder.path().join("blobs")) {
-        std::fs::write(blob, "damaged").unwrap();
-    }
-    let records = read_all(&log, session(1), 0).await.unwrap();
-    assert!(matches!(records[1].fact, Fact::FactsLost { count: 1, .. }), "{:?}", records[1]);
-    assert_eq!(records[0].fact, model_text("small"), "a lost blob costs its fact only");
-}
-
-#[tokio::test]
-async fn a_damaged_blob_is_repaired_when_it_is_written_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = open_log(folder.path()).await;
-    let blob = log.put_blob(b"whole".to_vec()).await.unwrap();
-    for path in files(&folder.path().join("blobs")) {
-        std::fs::write(path, "").unwrap();
-    }
-    assert!(matches!(log.get_blob(&blob).await, Err(StorageError::BlobLost { .. })));
-    assert_eq!(log.put_blob(b"whole".to_vec()).await.unwrap(), blob);
-    assert_eq!(log.get_blob(&blob).await.unwrap(), b"whole");
-}
-
-#[tokio::test]
-async fn sessions_are_listed_last_used_first_with_the_end_of_their_last_turn() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = open_log(folder.path()).await;
-    // The order does not depend on the time, because a clock can be set back.
-    for (number, at) in [(2, 10), (3, 40), (1, 30)] {
-        let claim = log.claim(session(number)).await.unwrap();
-        let facts = [
-            Fact::session_opened(format!("/w{number}"), "0"),
-            prompt_submitted(&format!("prompt {number}\nmore")),
-            Fact::TurnStarted { turn: 1, prompt: None },
-        ];
-        log.append(&claim, 0, UnixMillis(at), &facts).await.unwrap();
-        let end = Fact::TurnEnded { turn: 1, end: TurnEndReason::Completed };
-        log.append(&claim, 3, UnixMillis(at), &[end]).await.unwrap();
-    }
-    log.claim(session(4)).await.unwrap();
-    let list = log.list(&Default::default()).await.unwrap();
-    let titles: Vec<&str> = list.iter().map(|s| s.title.as_str()).collect();
-    assert_eq!(
-        titles,
-        ["prompt 1", "prompt 3", "prompt 2"],
-        "a session without facts is not listed"
-    );
-    assert_eq!(list[0].workspace, "/w1");
-    assert_eq!(list[0].last_turn_end, Some(TurnEndReason::Completed));
-}
-
-#[tokio::test]
-async fn deleting_a_session_removes_only_the_blobs_that_no_other_session_uses() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = open_log(folder.path()).await;
-    let shared = log.put_blob(b"shared".to_vec()).await.unwrap();
-    let own = log.put_blob(b"own".to_vec()).await.unwrap();
-    let recent = log.put_blob(b"young".to_vec()).await.unwrap();
-    let call_settled = |blob: &BlobRef| Fact::CallSettled {
-        call: CallId(Uuid::nil()),
-        outcome: CallOutcome::Completed {
-            output: ToolOutput { full_text: Some(blob.clone()), ..ToolOutput::default() },
-        },
-        seen_files: Vec::new(),
-    };
-    let deleted_session = log.claim(session(1)).await.unwrap();
-    log.append(&deleted_session, 0, UnixMillis(1), &[call_settled(&shared), call_settled(&own)])
-        .await
-        .unwrap();
-    drop(deleted_session);
-    let other_session = log.claim(session(2)).await.unwrap();
-    let attached = log.put_blob(b"attached".to_vec()).await.unwrap();
-    let in_output = log.put_blob(b"shown".to_vec()).await.unwrap();
-    let file = |blob: &BlobRef| Attachment {
-        name: "a.png".into(),
-        mime_type: "image/png".into(),
-        blob: blob.clone(),
-    };
-    let prompt_submitted = Fact::PromptSubmitted {
-        prompt: PromptId(Uuid::nil()),
-        text: String::new(),
-        attachments: vec![file(&attached)],
-        delivery: Default::default(),
-        settings: Default::default(),
-    };
-    let output = ToolOutput { attachments: vec![file(&in_output)], ..ToolOutput::default() };
-    let outcome = CallOutcome::Completed { output };
-    let image_read =
-        Fact::CallSettled { call: CallId(Uuid::nil()), outcome, seen_files: Vec::new() };
-    log.append(
-        &other_session,
-        0,
-        UnixMillis(1),
-        &[call_settled(&shared), prompt_submitted, image_read],
-    )
-    .await
-    .unwrap();
-
-    let yesterday = SystemTime::now() - Duration::from_secs(86_400);
-    for path in files(&folder.path().join("blobs")) {
-        if !path.ends_with(&recent.as_str()[2..]) {
-            std::fs::File::options()
-                .write(true)
-                .open(path)
-                .unwrap()
-                .set_modified(yesterday)
-                .unwrap();
-        }
-    }
-    log.delete(session(1)).await.unwrap();
-    assert_eq!(log.list(&Default::default()).await.unwrap().len(), 1);
-    assert_eq!(log.get_blob(&shared).await.unwrap(), b"shared");
-    assert_eq!(log.get_blob(&attached).await.unwrap(), b"attached");
-    assert_eq!(log.get_blob(&in_output).await.unwrap(), b"shown");
-    assert_eq!(log.get_blob(&recent).await.unwrap(), b"young");
-    assert!(matches!(log.get_blob(&own).await, Err(StorageError::BlobLost { .. })));
-    assert!(matches!(log.delete(session(1)).await, Err(StorageError::SessionNotFound { .. })));
 }
 
 #[tokio::test]
@@ -507,15 +360,4 @@ fn child_fills_the_disk() {
 fn files(folder: &Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
-}
-
-#[tokio::test]
-async fn facts_may_contain_the_characters_that_separate_facts() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = open_log(folder.path()).await;
-    let claim = log.claim(session(1)).await.unwrap();
-    let facts = [model_text("a\u{1e}b\u{1f}c\n\u{0}\u{2028}"), model_text("two")];
-    log.append(&claim, 0, UnixMillis(5), &facts).await.unwrap();
-    let read = log.read(session(1), 0).await.unwrap();
-    assert!(read.iter().map(|r| &r.fact).eq(facts.iter()));
 }
