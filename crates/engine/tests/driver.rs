@@ -12,8 +12,8 @@ mod support;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use windlass_engine::session::TurnLimits;
 use windlass_engine::{Engine, EngineSettings, SessionHandle, SessionWatcher, TitleGeneration};
@@ -21,9 +21,11 @@ use windlass_llm::catalog::Model as CatalogModel;
 use windlass_llm::wire_format::WireFormat;
 use windlass_protocol::{
     Attachment, CallOutcome, Event, Fact, FactRecord, Fault, LogPosition, PromptDelivery,
-    SessionOp, ToolAccess, ToolOutput, TurnEndReason,
+    SessionId, SessionOp, ToolAccess, ToolOutput, TurnEndReason,
 };
-use windlass_storage::{HookedLog, Log, LogWriteHook, LogWriteKind, StorageError, read_all};
+use windlass_storage::{
+    HookedLog, Log, LogWriteHook, LogWriteKind, ReleaseState, StorageError, read_all,
+};
 use windlass_testkit::{ModelScript, ScriptedModel, log_grammar};
 use windlass_toolkit::{CallContext, CallFailure, StepContext, Tool, ToolDefinition};
 
@@ -73,6 +75,8 @@ impl Tool for TestTool {
 struct FailingWriteHook {
     appends: AtomicUsize,
     fail_from: usize,
+    /// The states in which sessions were released.
+    releases: Arc<Mutex<Vec<ReleaseState>>>,
 }
 
 impl LogWriteHook for FailingWriteHook {
@@ -83,6 +87,10 @@ impl LogWriteHook for FailingWriteHook {
             false => Ok(()),
         }
     }
+
+    fn before_release(&self, _session: SessionId, state: ReleaseState) {
+        self.releases.lock().unwrap().push(state);
+    }
 }
 
 struct TestEnv {
@@ -91,6 +99,7 @@ struct TestEnv {
     log: Arc<dyn Log>,
     engine: Engine,
     runs: Arc<AtomicUsize>,
+    releases: Arc<Mutex<Vec<ReleaseState>>>,
 }
 
 impl TestEnv {
@@ -138,11 +147,11 @@ impl TestEnv {
         let mut settings = EngineSettings::new("/w", Some(handle), "p/m");
         change(&mut settings);
         let sqlite = support::log(folder.path()).await;
-        let appends = AtomicUsize::new(0);
-        let log: Arc<dyn Log> =
-            Arc::new(HookedLog::new(sqlite, FailingWriteHook { appends, fail_from }));
+        let (appends, releases) = (AtomicUsize::new(0), Arc::default());
+        let hook = FailingWriteHook { appends, fail_from, releases: Arc::clone(&releases) };
+        let log: Arc<dyn Log> = Arc::new(HookedLog::new(sqlite, hook));
         let engine = Engine::new(Arc::clone(&log), Arc::new(runtime), settings);
-        TestEnv { _folder: folder, model, log, engine, runs }
+        TestEnv { _folder: folder, model, log, engine, runs, releases }
     }
 
     /// Starts a session and sends a prompt.
@@ -297,6 +306,7 @@ async fn a_session_that_was_closed_during_a_call_resumes() {
     }
     let session = handle.session;
     handle.close().await.unwrap();
+    assert_eq!(*env.releases.lock().unwrap(), [ReleaseState::Due]);
     let (handle, mut watcher) = env.engine.open(session).await.unwrap();
     let timeout = Duration::from_secs(20);
     loop {
@@ -309,6 +319,8 @@ async fn a_session_that_was_closed_during_a_call_resumes() {
     log_grammar::check_settled(&stored).unwrap();
     assert_eq!(outcomes(&stored), [&CallOutcome::ResultUnknown]);
     assert_eq!(env.runs.load(Ordering::SeqCst), 1, "a call that may have run is not repeated");
+    handle.close().await.unwrap();
+    assert_eq!(*env.releases.lock().unwrap(), [ReleaseState::Due, ReleaseState::Idle]);
 }
 
 /// Returns a short name of a fault.

@@ -12,8 +12,8 @@ mod support;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use uuid::Uuid;
 use windlass_engine::{
@@ -22,9 +22,10 @@ use windlass_engine::{
 use windlass_llm::wire_format::WireFormat;
 use windlass_protocol::{
     AccessRight, ApprovalScope, CallId, ClientInfo, ClientKind, Event, Fact, FactRecord, OpError,
-    OpId, OpRequest, PermissionAnswer, PermissionMode, SessionOp, ToolAccess, ToolOutput,
+    OpId, OpRequest, PermissionAnswer, PermissionMode, SessionId, SessionOp, ToolAccess,
+    ToolOutput,
 };
-use windlass_storage::{Log, read_all};
+use windlass_storage::{HookedLog, Log, LogWriteHook, ReleaseState, read_all};
 use windlass_testkit::{ModelScript, ScriptedModel, log_grammar};
 use windlass_toolkit::{CallContext, CallFailure, StepContext, Tool, ToolDefinition};
 
@@ -68,10 +69,21 @@ impl Tool for TestTool {
     }
 }
 
+/// Notes the state in which a session was released last.
+#[derive(Clone, Default)]
+struct ReleaseHook(Arc<Mutex<Option<ReleaseState>>>);
+
+impl LogWriteHook for ReleaseHook {
+    fn before_release(&self, _session: SessionId, state: ReleaseState) {
+        *self.0.lock().unwrap() = Some(state);
+    }
+}
+
 struct TestEnv {
     _folder: tempfile::TempDir,
     _model: ScriptedModel,
     log: Arc<dyn Log>,
+    release: ReleaseHook,
     engine: Engine,
 }
 
@@ -83,9 +95,10 @@ impl TestEnv {
         runtime.registry.register(TestTool);
         let handle = support::model_handle(&model.url(), WireFormat::OpenaiChat);
         let settings = EngineSettings::new("/w", Some(handle), "p/m");
-        let log: Arc<dyn Log> = support::log(folder.path()).await;
+        let (sqlite, release) = (support::log(folder.path()).await, ReleaseHook::default());
+        let log: Arc<dyn Log> = Arc::new(HookedLog::new(sqlite, release.clone()));
         let engine = Engine::new(Arc::clone(&log), Arc::new(runtime), settings);
-        TestEnv { _folder: folder, _model: model, log, engine }
+        TestEnv { _folder: folder, _model: model, log, release, engine }
     }
 
     async fn with_replies(replies: &[&str]) -> TestEnv {
@@ -131,6 +144,16 @@ async fn wait_for_question(watcher: &mut SessionWatcher) -> (CallId, u64) {
 async fn wait_for_turn_end(watcher: &mut SessionWatcher) -> u64 {
     wait_for(watcher, |record| matches!(record.fact, Fact::TurnEnded { .. }).then_some(record.seq))
         .await
+}
+
+#[tokio::test]
+async fn a_session_that_waits_for_a_user_is_released_as_waiting() {
+    let env = TestEnv::with_replies(&["call test_tool {\"number\": 1}"]).await;
+    let (handle, mut watcher) = env.engine.start_default_session().await.unwrap();
+    handle.submit(request(7, SessionOp::prompt("go")), client("anna")).await.unwrap();
+    wait_for_question(&mut watcher).await;
+    handle.close().await.unwrap();
+    assert_eq!(*env.release.0.lock().unwrap(), Some(ReleaseState::Waiting));
 }
 
 #[tokio::test]

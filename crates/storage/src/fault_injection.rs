@@ -30,6 +30,9 @@ pub trait LogWriteHook: Send + Sync {
     fn after_write(&self, _write: LogWriteKind) -> Result<(), StorageError> {
         Ok(())
     }
+
+    /// Runs before a session is released.
+    fn before_release(&self, _session: SessionId, _state: ReleaseState) {}
 }
 
 /// A `Log` that calls a `LogWriteHook` around its writes.
@@ -68,6 +71,7 @@ impl<T: LogWriteHook> Log for HookedLog<T> {
     }
 
     async fn release(&self, claim: SessionClaim, state: ReleaseState) -> Result<(), StorageError> {
+        self.hook.before_release(claim.session, state);
         self.log.release(claim, state).await
     }
 

@@ -49,7 +49,7 @@ use windlass_protocol::{
     CallId, Event, FactOrigin, FactRecord, Fault, LiveEventRecord, LogPosition, LogSeq, OpId,
     OpResult, SessionOp, TodoItem,
 };
-use windlass_storage::{Log, SessionClaim};
+use windlass_storage::{Log, ReleaseState, SessionClaim};
 use windlass_toolkit::ToolRuntime;
 
 /// Number of events that a watcher may fall behind before it has to read from the log.
@@ -371,8 +371,28 @@ impl SessionDriver {
         self.tasks.shutdown().await;
         self.end_jobs().await;
         match result {
-            Ok(()) => self.finish_hooks(&mut receivers.inputs).await,
+            Ok(()) => {
+                let finished = self.finish_hooks(&mut receivers.inputs).await;
+                self.release().await;
+                finished
+            }
+            // It may no longer be the writer. Dropping the claim is enough.
             Err(fault) => Err(fault),
+        }
+    }
+
+    /// Gives up the claim, and tells a fleet whether there is work left to do.
+    async fn release(self) {
+        let state = match (self.session.open_questions().is_empty(), self.session.is_busy()) {
+            (false, _) => ReleaseState::Waiting,
+            (true, true) => ReleaseState::Due,
+            (true, false) => ReleaseState::Idle,
+        };
+        let SessionDriver { log, claim, .. } = self;
+        let session = claim.session;
+        if let Err(error) = log.release(claim, state).await {
+            // The lease of the node releases it later.
+            tracing::warn!(%error, %session, "a session was not released");
         }
     }
 
