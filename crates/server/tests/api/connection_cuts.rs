@@ -83,8 +83,9 @@ async fn a_stream_that_is_cut_anywhere_loses_and_repeats_nothing() {
     while let Some(done) = running.join_next().await {
         total_losses += check(done.unwrap());
     }
-    // A client does not see cuts in the head, which make its first attempt fail.
-    assert!(total_losses + 500 > cut_count, "{total_losses} of {cut_count}");
+    // A client does not see cuts in the head, which make its first attempt fail, and behind the last
+    // fact.
+    assert!(total_losses + 700 > cut_count, "{total_losses} of {cut_count}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
