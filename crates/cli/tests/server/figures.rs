@@ -200,10 +200,17 @@ async fn time_of_fifty_megabytes(readers: usize) -> (Duration, u64) {
     const SESSIONS: usize = 5;
     const STEPS: usize = 10;
     let megabyte = format!("say {}\n", "x".repeat(16 << 10)).repeat(64);
-    let read = "call read {\"filePath\": \"README.md\"}";
-    let mut replies = vec![format!("gate begin\n{megabyte}{read}")];
-    replies.extend(std::iter::repeat_n(format!("{megabyte}{read}"), STEPS - 1));
-    replies.push("say Done.".to_owned());
+    // The sessions share the model: the first request of each waits, and each ends with one answer.
+    let replies: Vec<String> = (0..(STEPS + 1) * SESSIONS)
+        .map(|number| {
+            let call = format!("call grep {{\"pattern\": \"{number}\"}}");
+            match number / SESSIONS {
+                0 => format!("gate begin\n{megabyte}{call}"),
+                STEPS => "say Done.".to_owned(),
+                _ => format!("{megabyte}{call}"),
+            }
+        })
+        .collect();
     let replies: Vec<&str> = replies.iter().map(String::as_str).collect();
     let env = TestEnv::new(&replies, r#""titles": false"#);
     let server = TestServer::start(&env, &[]);
@@ -240,7 +247,11 @@ async fn speed_with_five_hundred_readers_that_never_read() {
         alone.push(time_of_fifty_megabytes(0).await);
         crowded.push(time_of_fifty_megabytes(100).await);
     }
-    let least = |runs: &[(Duration, u64)]| *runs.iter().min().unwrap();
+    // The least of each: a run disturbs another figure than the next one.
+    let least = |runs: &[(Duration, u64)]| {
+        let time = runs.iter().map(|(time, _)| *time).min().unwrap();
+        (time, runs.iter().map(|(_, growth)| *growth).min().unwrap())
+    };
     let ((alone, own_growth), (crowded, growth)) = (least(&alone), least(&crowded));
     print_figure(
         "50 MB in five sessions alone, and with 500 readers that never read",
