@@ -199,7 +199,7 @@ async fn speed_of_an_idle_server_with_parked_sessions() {
 async fn time_of_fifty_megabytes(readers: usize) -> (Duration, u64) {
     const SESSIONS: usize = 5;
     const STEPS: usize = 10;
-    let megabyte = format!("say {}\n", "x".repeat(16 << 10)).repeat(64);
+    let megabyte = format!("say {}\n", "x".repeat(1 << 10)).repeat(1024);
     // The sessions share the model: the first request of each waits, and each ends with one answer.
     let replies: Vec<String> = (0..(STEPS + 1) * SESSIONS)
         .map(|number| {

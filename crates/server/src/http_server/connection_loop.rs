@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 /// Size of the buffers of a connection. It bounds what a client that does not read can hold, and is
 /// larger than the head of any request that is allowed.
-const MAX_BUFFER_BYTES: usize = 32 << 10;
+const MAX_BUFFER_BYTES: usize = 20 << 10;
 
 /// Serves the requests of a connection.
 pub(super) async fn serve_connection(
