@@ -19,12 +19,8 @@ pub(crate) struct LogFile {
 impl LogFile {
     /// Opens the log file in a folder, with access for the owner only.
     pub(crate) fn open(folder: &Path) -> io::Result<LogFile> {
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true);
         // It may create the data folder, which has the sessions, too.
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(folder)?;
+        windlass_project::create_private_folder(folder)?;
         let (file, length) = open_file(folder)?;
         Ok(LogFile { folder: folder.to_owned(), file, length })
     }

@@ -64,6 +64,7 @@ pub use plugins::{
     PluginDownloadDir, PluginManifest, PluginManifestFormat, PluginMarketplace, PluginMarketplaces,
     PluginSource, PluginTool, github_url, is_marketplace_name,
 };
+pub use private_files::create_private_folder;
 pub use server_files::{
     MAX_SOCKET_PATH_BYTES, RunningServer, ServedSession, ServerFiles, ServerLock, TokensLock,
 };

@@ -139,7 +139,7 @@ pub(crate) fn private_options(options: &mut std::fs::OpenOptions) -> &mut std::f
 }
 
 /// Creates a folder and its parents with access for the owner only (`0o700`).
-pub(crate) fn create_private_folder(folder: &Path) -> std::io::Result<()> {
+pub fn create_private_folder(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -34,7 +34,7 @@ pub(crate) struct ServeArgs {
     /// Accept unencrypted connections on any address: a proxy in front encrypts them
     #[arg(long, conflicts_with = "tls_cert")]
     pub(crate) plain: bool,
-    /// Use this model in the session that is opened, and in new ones
+    /// Use this model in new sessions
     #[arg(long, short, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use crate::CliExit;
 use crate::args::AttachArgs;
 use crate::frontend_host::{
     FrontendHost, LocalFolders, LocalSettings, ScreenStart, SessionOwnership, check_terminal,
-    run_screen,
+    print_return_hint, run_screen,
 };
 use crate::setup::{LoadedProject, ProjectContext};
 use crate::terminal::output;
@@ -61,11 +61,7 @@ pub(crate) async fn run_attach(args: AttachArgs) -> anyhow::Result<CliExit> {
     let end = run_screen(start, &setup, host).await;
     output::divert_notes(None);
     if let Some(session) = end?.open_session {
-        let address = args.server.address.map(|address| format!("{address} ")).unwrap_or_default();
-        output::print_note(&format!(
-            "The session goes on in the server. To return: windlass attach {address}--session \
-             {session}"
-        ));
+        print_return_hint(args.server.address.as_deref(), session);
     }
     Ok(CliExit::Done)
 }

@@ -15,7 +15,7 @@ mod terminal_ui;
 mod tmux_keys;
 
 pub(crate) use appearance::ScreenStart;
-pub(crate) use terminal_ui::{check_terminal, run_screen, run_tui};
+pub(crate) use terminal_ui::{check_terminal, print_return_hint, run_screen, run_tui};
 
 use event_forwarding::{next_host_item, next_session_item};
 use futures_util::stream::BoxStream;

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use windlass_engine::UnattendedPolicy;
 use windlass_project::ConfigFlags;
-use windlass_protocol::{AccessRight, ClientKind};
+use windlass_protocol::{AccessRight, ClientKind, SessionId};
 use windlass_server::{Caller, FrontendService};
 
 /// Time for the session to end when the user quits the UI.
@@ -56,9 +56,7 @@ pub(crate) async fn run_tui(args: args::TuiArgs) -> anyhow::Result<CliExit> {
     output::divert_notes(None);
     match &result {
         Ok(HostEnd { detached_session: Some(session), .. }) => {
-            output::print_note(&format!(
-                "The session goes on in the server. To return: windlass attach --session {session}"
-            ));
+            print_return_hint(None, *session);
         }
         Ok(HostEnd { open_session: Some(_), .. }) => {
             output::print_note("To resume: windlass --continue");
@@ -88,6 +86,14 @@ async fn run_with_hub(
     let result = run_screen(start, &state.setup, host).await;
     hub.shut_down(CLOSE_TIMEOUT).await;
     result
+}
+
+/// Tells how to return to a session that stays in a server; `None` for the one of this machine.
+pub(crate) fn print_return_hint(address: Option<&str>, session: SessionId) {
+    let address = address.map(|address| format!("{address} ")).unwrap_or_default();
+    output::print_note(&format!(
+        "The session goes on in the server. To return: windlass attach {address}--session {session}"
+    ));
 }
 
 /// Runs the screen with the host of its requests, until the user quits. Fails if the session of the
