@@ -199,7 +199,12 @@ fn responses(route: &Route, schemas: &mut MessageSchemas) -> Map<String, Value> 
         } else {
             error.clone()
         };
-        responses.insert(status.to_string(), json_response(description, &schema));
+        let response = match status {
+            // The HTTP library answers a head that does not fit its buffer, without a body.
+            431 => json!({ "description": description }),
+            _ => json_response(description, &schema),
+        };
+        responses.insert(status.to_string(), response);
     }
     responses
 }
