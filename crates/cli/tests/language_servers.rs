@@ -40,7 +40,8 @@ fn run_edit_session(files: &[(&str, &str)], path: &str, (good, bad): (&str, &str
     let replies = [
         call("read", json!({"filePath": path})),
         call("lsp", json!({"operation": "documentSymbol", "filePath": path})),
-        edit(good, bad),
+        // The server checks the file first.
+        format!("late 3000\n{}", edit(good, bad)),
         edit(bad, good),
         "say Done.".to_owned(),
     ];
