@@ -45,6 +45,12 @@ const TIMED_RUN: (&str, &str) = (
 const PACKAGE_RUN: (&str, &str) =
     ("real plugins and skills from npm and PyPI", "package(windlass-cli) & binary(real_packages)");
 
+/// Nodes that are killed for five minutes. They need PostgreSQL, so they are ignored.
+const FLEET_RUN: (&str, &str) = (
+    "a fleet whose nodes are killed, and connections to its database that are cut at every byte",
+    "(package(windlass-cli) & binary(fleet)) | (package(windlass-storage) & binary(postgres))",
+);
+
 /// The benchmark that compares edits with a bare language client. It needs the servers that
 /// `.ci/run` installs (`WINDLASS_LANGUAGE_SERVERS`).
 const EDIT_BENCHMARK: &str = "edits with language servers, compared with a bare client";
@@ -62,8 +68,8 @@ const REPEAT_VARIABLES: &[(&str, &str)] = &[
 /// Runs `TEST_RUNS` and the benchmark one after the other. Prints the result of each, and the output of its tests.
 pub(crate) fn run(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut faults = Vec::new();
-    for (description, filter) in TEST_RUNS.iter().chain([&TIMED_RUN, &PACKAGE_RUN]) {
-        let arguments: &[&str] = match [TIMED_RUN.1, PACKAGE_RUN.1].contains(filter) {
+    for (description, filter) in TEST_RUNS.iter().chain([&TIMED_RUN, &FLEET_RUN, &PACKAGE_RUN]) {
+        let arguments: &[&str] = match [TIMED_RUN.1, FLEET_RUN.1, PACKAGE_RUN.1].contains(filter) {
             true => &["--run-ignored", "all"],
             false => &[],
         };

@@ -6,6 +6,7 @@ mod args;
 mod attachments;
 mod commands;
 mod custom_command;
+mod fleet_node;
 mod frontend_host;
 mod helper_process;
 mod html_export;

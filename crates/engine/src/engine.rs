@@ -5,6 +5,7 @@ use crate::attendance::UnattendedPolicy;
 use crate::clock_and_ids::new_stamp;
 use crate::driver::session_handle::SessionHandle;
 use crate::driver::{self, AgentBase, DriverDependencies};
+use crate::faults::{config_fault, storage_fault};
 use crate::file_tracker;
 use crate::lineage::Lineage;
 use crate::model_handle::ModelHandle;
@@ -22,7 +23,9 @@ use windlass_protocol::{
     PermissionAnswer, QueryReply, SessionId, SessionQuery, SessionSummary, Transcript,
     UndoArguments, UndoScope,
 };
-use windlass_storage::{Log, MAX_PAGE_FACTS, PageLimit, SessionFilter, StorageError, read_all};
+use windlass_storage::{
+    Log, MAX_PAGE_FACTS, PageLimit, SessionClaim, SessionFilter, StorageError, read_all,
+};
 use windlass_toolkit::hook::run_hooks;
 use windlass_toolkit::{
     CallFailure, CallIntent, CombinedHookResult, HookContext, HookPayload, PermissionReply,
@@ -34,20 +37,6 @@ pub struct Engine {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) runtime: Arc<ToolRuntime>,
     pub(crate) settings: Arc<EngineSettings>,
-}
-
-/// Creates a `Fault::Config` for a user request that cannot be fulfilled.
-pub(crate) fn config_fault(message: impl Into<String>) -> Fault {
-    Fault::Config { message: message.into() }
-}
-
-pub(crate) fn storage_fault(error: StorageError) -> Fault {
-    let message = error.to_string();
-    match error {
-        StorageError::SessionNotFound { .. } => Fault::Config { message },
-        StorageError::Busy { .. } => Fault::SessionBusy { message },
-        _ => Fault::Storage { message },
-    }
 }
 
 /// The treatment of a turn that was under way when a session is opened.
@@ -177,7 +166,24 @@ impl Engine {
         session: SessionId,
         unfinished_turn: UnfinishedTurn,
     ) -> Result<(SessionHandle, SessionWatcher), Fault> {
-        let mut claim = self.log.claim(session).await.map_err(storage_fault)?;
+        let claim = self.log.claim(session).await.map_err(storage_fault)?;
+        self.open_claimed(claim, unfinished_turn).await
+    }
+
+    /// Opens a session that this process has claimed already, and resumes a turn that was under way.
+    pub async fn open_due(
+        &self,
+        claim: SessionClaim,
+    ) -> Result<(SessionHandle, SessionWatcher), Fault> {
+        self.open_claimed(claim, UnfinishedTurn::Resume).await
+    }
+
+    async fn open_claimed(
+        &self,
+        mut claim: SessionClaim,
+        unfinished_turn: UnfinishedTurn,
+    ) -> Result<(SessionHandle, SessionWatcher), Fault> {
+        let session = claim.session;
         if claim.lost_facts > 0 {
             let reason = "the last writes to the log did not survive".to_owned();
             let lost = Fact::FactsLost { count: claim.lost_facts, reason };

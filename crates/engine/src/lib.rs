@@ -11,6 +11,7 @@ mod attendance;
 mod clock_and_ids;
 pub mod driver;
 mod engine;
+mod faults;
 mod file_tracker;
 mod lineage;
 mod model_handle;

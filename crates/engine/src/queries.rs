@@ -1,7 +1,8 @@
 //! Queries about sessions beyond their facts: prompt history, text search, and context usage. They
 //! open and change nothing.
 
-use crate::engine::{Engine, storage_fault};
+use crate::engine::Engine;
+use crate::faults::storage_fault;
 use crate::session::rewind::RewindPoints;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

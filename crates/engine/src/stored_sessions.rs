@@ -1,7 +1,8 @@
 //! Operations on sessions that are not open: fork, rename and search.
 
 use crate::clock_and_ids::new_stamp;
-use crate::engine::{Engine, config_fault, storage_fault};
+use crate::engine::Engine;
+use crate::faults::{config_fault, storage_fault};
 use windlass_protocol::display_text::truncate_chars;
 use windlass_protocol::{
     BlobRef, CallOutcome, Fact, FactRecord, Fault, LogSeq, ModelChoice, SessionId,

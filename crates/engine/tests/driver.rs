@@ -12,7 +12,8 @@ mod support;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use windlass_engine::session::TurnLimits;
@@ -75,6 +76,8 @@ impl Tool for TestTool {
 struct FailingWriteHook {
     appends: AtomicUsize,
     fail_from: usize,
+    /// True if appends fail because another process has the session.
+    is_fenced: Arc<AtomicBool>,
     /// The states in which sessions were released.
     releases: Arc<Mutex<Vec<ReleaseState>>>,
 }
@@ -82,10 +85,15 @@ struct FailingWriteHook {
 impl LogWriteHook for FailingWriteHook {
     fn before_write(&self, write: LogWriteKind) -> Result<(), StorageError> {
         let LogWriteKind::Facts(session) = write else { return Ok(()) };
-        match self.appends.fetch_add(1, Ordering::SeqCst) >= self.fail_from {
-            true => Err(StorageError::Fenced { session }),
-            false => Ok(()),
+        if self.appends.fetch_add(1, Ordering::SeqCst) < self.fail_from {
+            return Ok(());
         }
+        Err(match self.is_fenced.load(Ordering::SeqCst) {
+            true => StorageError::Fenced { session },
+            false => {
+                StorageError::File { what: "write".into(), source: ErrorKind::StorageFull.into() }
+            }
+        })
     }
 
     fn before_release(&self, _session: SessionId, state: ReleaseState) {
@@ -98,6 +106,7 @@ struct TestEnv {
     model: ScriptedModel,
     log: Arc<dyn Log>,
     engine: Engine,
+    is_fenced: Arc<AtomicBool>,
     runs: Arc<AtomicUsize>,
     releases: Arc<Mutex<Vec<ReleaseState>>>,
 }
@@ -147,11 +156,17 @@ impl TestEnv {
         let mut settings = EngineSettings::new("/w", Some(handle), "p/m");
         change(&mut settings);
         let sqlite = support::log(folder.path()).await;
-        let (appends, releases) = (AtomicUsize::new(0), Arc::default());
-        let hook = FailingWriteHook { appends, fail_from, releases: Arc::clone(&releases) };
+        let (appends, is_fenced) = (AtomicUsize::new(0), Arc::<AtomicBool>::default());
+        let releases = Arc::default();
+        let hook = FailingWriteHook {
+            appends,
+            fail_from,
+            is_fenced: Arc::clone(&is_fenced),
+            releases: Arc::clone(&releases),
+        };
         let log: Arc<dyn Log> = Arc::new(HookedLog::new(sqlite, hook));
         let engine = Engine::new(Arc::clone(&log), Arc::new(runtime), settings);
-        TestEnv { _folder: folder, model, log, engine, runs, releases }
+        TestEnv { _folder: folder, model, log, engine, runs, is_fenced, releases }
     }
 
     /// Starts a session and sends a prompt.
@@ -281,8 +296,9 @@ async fn a_running_call_is_canceled_promptly_and_its_text_is_kept() {
 #[tokio::test]
 async fn when_the_log_fails_no_call_starts_and_the_session_ends_with_a_fault() {
     // Appends: the prompt, the step together with the start of the call, its end.
-    for fail_from in 0..3 {
+    for (fail_from, is_fenced) in (0..3).flat_map(|number| [(number, false), (number, true)]) {
         let env = TestEnv::failing_from(&[OK_CALL, "say Done."], fail_from).await;
+        env.is_fenced.store(is_fenced, Ordering::SeqCst);
         let (handle, mut watcher) = env.start_session().await;
         let seen = facts(&mut watcher).await;
         assert_eq!(seen, env.stored_facts(&handle).await, "watchers see exactly the stored facts");
@@ -293,7 +309,14 @@ async fn when_the_log_fails_no_call_starts_and_the_session_ends_with_a_fault() {
             "append {fail_from}: a call runs only if its start was stored"
         );
         let closed = handle.close().await;
-        assert!(matches!(closed, Err(Fault::Storage { .. })), "{closed:?}");
+        let releases = env.releases.lock().unwrap().clone();
+        if is_fenced {
+            assert!(matches!(closed, Err(Fault::SessionMoved { .. })), "{closed:?}");
+            assert_eq!(releases, [], "it belongs to another process");
+        } else {
+            assert!(matches!(closed, Err(Fault::Storage { .. })), "{closed:?}");
+            assert_eq!(releases, [ReleaseState::Failed], "it is tried again later");
+        }
     }
 }
 
@@ -335,6 +358,7 @@ fn kind(fault: &Fault) -> String {
         Fault::Provider { status, .. } => format!("provider {status:?}"),
         Fault::Storage { .. }
         | Fault::SessionBusy { .. }
+        | Fault::SessionMoved { .. }
         | Fault::Refused { .. }
         | Fault::Config { .. }
         | Fault::Internal { .. } => "ours".into(),

@@ -397,6 +397,7 @@ impl Client {
             Fault::Config { message } => Fault::Config { message: redact(message) },
             Fault::Storage { message } => Fault::Storage { message: redact(message) },
             Fault::SessionBusy { message } => Fault::SessionBusy { message: redact(message) },
+            Fault::SessionMoved { message } => Fault::SessionMoved { message: redact(message) },
             Fault::Refused { message } => Fault::Refused { message: redact(message) },
             Fault::Internal { message } => Fault::Internal { message: redact(message) },
             Fault::RateLimited { message, retry_after_ms } => {

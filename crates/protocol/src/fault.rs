@@ -71,6 +71,12 @@ pub enum Fault {
         /// The session, and what to do.
         message: String,
     },
+    /// Another process has taken the session over, and goes on with it.
+    #[error("{message}")]
+    SessionMoved {
+        /// The session, and what to do.
+        message: String,
+    },
     /// A setting is missing or wrong.
     #[error("{message}")]
     Config {
@@ -123,6 +129,7 @@ impl Fault {
             | Fault::ModelRefused { .. }
             | Fault::Storage { .. }
             | Fault::SessionBusy { .. }
+            | Fault::SessionMoved { .. }
             | Fault::Config { .. }
             | Fault::Refused { .. }
             | Fault::Internal { .. } => return None,

@@ -365,6 +365,9 @@ pub enum HostResponse {
         /// Last position of the log with all of them.
         seq: LogSeq,
     },
+    /// Response to [`FrontendRequest::SessionOp`]: the operation is stored, and the next node of the
+    /// fleet that runs the session does it. Its facts bear its ID.
+    OpQueued,
     /// Response to [`FrontendRequest::SessionOp`]: the operation changed nothing.
     OpRejected {
         /// The reason.

@@ -4,19 +4,23 @@
 //! a token; then it needs a token. A request over the socket comes from our own user, whom the
 //! acceptor has checked. Start reading at [`check_request`], then [`authenticate`].
 
-use crate::access_tokens::{TokenIdentity, TokenKind, TokenRegistry};
+use crate::access_tokens::{TokenDigest, TokenIdentity, TokenKind, TokenRegistry};
 use crate::routes::invalid;
 use axum::http::header::{self, HeaderMap, HeaderName};
 use axum::http::{Method, StatusCode, request};
 use std::collections::HashSet;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+use url::form_urlencoded;
 use windlass_protocol::{AccessRight, ClientKind, RequestError, UnixMillis};
 
 /// Maximum size of the head of a request: long cursors and cookies fit.
 pub(crate) const MAX_HEAD_BYTES: usize = 16 << 10;
 /// Header that names the kind of the client.
 pub(crate) const CLIENT_HEADER: HeaderName = HeaderName::from_static("windlass-client");
+/// Headers with the name and the right of a client for whom another node sends a request.
+pub(crate) const NODE_USER_HEADER: HeaderName = HeaderName::from_static("windlass-node-user");
+pub(crate) const NODE_RIGHT_HEADER: HeaderName = HeaderName::from_static("windlass-node-right");
 /// Header that only our own page sets, as a form of another site cannot.
 const PAGE_HEADER: HeaderName = HeaderName::from_static("x-windlass");
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -198,7 +202,7 @@ pub(crate) struct ClientIdentity {
 pub(crate) fn authenticate(
     transport: &Transport,
     headers: &HeaderMap,
-    tokens: &TokenRegistry,
+    (tokens, node_token): (&TokenRegistry, Option<&TokenDigest>),
     user_name: &str,
     now: UnixMillis,
 ) -> Result<ClientIdentity, RequestError> {
@@ -214,6 +218,12 @@ pub(crate) fn authenticate(
             });
         }
     };
+    if let Some(expected) = node_token
+        && let Some(bearer) = single_value(headers, &header::AUTHORIZATION).and_then(bearer_token)
+        && TokenDigest::of(bearer).equals(expected)
+    {
+        return client_of_node(headers);
+    }
     let (identity, default_kind) = if headers.contains_key(header::AUTHORIZATION) {
         let bearer = single_value(headers, &header::AUTHORIZATION).and_then(bearer_token);
         let identity = bearer.and_then(|text| tokens.authenticate(text, TokenKind::Bearer, now));
@@ -229,6 +239,26 @@ pub(crate) fn authenticate(
         identity.ok_or(RequestError::Unauthorized)?;
     let kind = client_kind(headers, default_kind);
     Ok(ClientIdentity { name, right, kind, revoked, expires_at })
+}
+
+/// Returns the client for whom another node of the fleet sends a request.
+fn client_of_node(headers: &HeaderMap) -> Result<ClientIdentity, RequestError> {
+    let incomplete = || invalid("The request of a node does not name its client.");
+    let name = single_value(headers, &NODE_USER_HEADER).ok_or_else(incomplete)?;
+    let right = single_value(headers, &NODE_RIGHT_HEADER).and_then(parse_right);
+    let name = form_urlencoded::parse(name.as_bytes()).next();
+    Ok(ClientIdentity {
+        name: name.map(|(name, _)| name.into_owned()).unwrap_or_default(),
+        right: right.ok_or_else(incomplete)?,
+        kind: client_kind(headers, ClientKind::Program),
+        revoked: CancellationToken::new(),
+        expires_at: None,
+    })
+}
+
+fn parse_right(text: &str) -> Option<AccessRight> {
+    let rights = [AccessRight::Read, AccessRight::Write, AccessRight::Admin];
+    rights.into_iter().find(|right| right.to_string() == text)
 }
 
 /// Returns the token of an `Authorization` header.

@@ -123,10 +123,7 @@ pub enum StorageError {
     )]
     Unavailable { seconds: u64, source: sqlx::Error },
     /// The lease of this node ran out, so other nodes may claim its sessions.
-    #[error(
-        "the lease of this node has run out, so other nodes go on with its sessions. Restart the \
-         node"
-    )]
+    #[error("the lease of this node has run out, so other nodes go on with its sessions")]
     LeaseLost,
     /// The PostgreSQL database lacks tables or columns that this version needs.
     #[error(

@@ -192,6 +192,10 @@ pub enum ReleaseState {
     Due,
     /// A question to the user is open. The session is claimed again when its answer arrives.
     Waiting,
+    /// Work is under way, but this process could not go on with it. Nodes try again later, and after
+    /// several attempts only when a user opens the session. A claim that is dropped without a
+    /// release counts as this if there was work to do when the session was claimed.
+    Failed,
 }
 
 /// The node of a fleet that has a session open.

@@ -15,7 +15,9 @@ mod support;
 use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{Backend, PostgresBackend, model_text, prompt_submitted, registration, session};
+use support::{
+    Backend, PostgresBackend, any_folder, model_text, prompt_submitted, registration, session,
+};
 use uuid::Uuid;
 use windlass_protocol::{
     ClientInfo, ClientKind, Fact, FactOrigin, FactRecord, OpId, SessionId, UnixMillis,
@@ -128,10 +130,10 @@ async fn sessions_of_a_dead_node_become_due_and_the_next_node_goes_on_with_them(
     let old = one.claim(session(1)).await.unwrap();
     one.append(&old, 0, TIME, &[model_text("a")]).await.unwrap();
     assert_eq!(living.sweep().await.unwrap(), SweepReport::default());
-    assert!(living.claim_due(8).await.unwrap().is_empty());
+    assert!(living.claim_due(&any_folder(), 8).await.unwrap().is_empty());
     fleet.expire(&dead);
     assert_eq!(living.sweep().await.unwrap(), SweepReport { due: 1, poisoned: 0 });
-    let mut due = living.claim_due(8).await.unwrap();
+    let mut due = living.claim_due(&any_folder(), 8).await.unwrap();
     assert_eq!(due.len(), 1);
     let due = due.remove(0);
     assert_eq!((due.tenant, due.claim.session, due.claim.head), (fleet.tenant, session(1), 1));
@@ -151,7 +153,9 @@ async fn a_session_that_ends_three_processes_is_poisoned_and_only_opened_on_requ
         let (node, one) = fleet.join().await;
         match attempt {
             1 => claims.push(one.claim(session(1)).await.unwrap()),
-            _ => claims.extend(node.claim_due(1).await.unwrap().into_iter().map(|due| due.claim)),
+            _ => claims.extend(
+                node.claim_due(&any_folder(), 1).await.unwrap().into_iter().map(|due| due.claim),
+            ),
         }
         assert_eq!(claims.len(), attempt);
         fleet.expire(&node);
@@ -159,10 +163,111 @@ async fn a_session_that_ends_three_processes_is_poisoned_and_only_opened_on_requ
         let poisoned = u64::from(attempt == 3);
         assert_eq!(report, SweepReport { due: 1 - poisoned, poisoned });
     }
-    assert!(sweeper.claim_due(8).await.unwrap().is_empty());
+    assert!(sweeper.claim_due(&any_folder(), 8).await.unwrap().is_empty());
     // A user opens it.
     let claim = log.claim(session(1)).await.unwrap();
     log.append(&claim, 0, TIME, &[model_text("a")]).await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL"]
+async fn a_session_that_fails_is_due_later_if_there_was_work_and_idle_otherwise() {
+    let fleet = Fleet::start(&[]).await;
+    let (node, log) = fleet.join().await;
+    let state = |number: u128| {
+        let id = session(number);
+        fleet.execute(&format!(
+            "SELECT state, attempts, due > now() + interval '3 s' FROM session WHERE id = '{id}'"
+        ))
+    };
+    let idle = log.claim(session(1)).await.unwrap();
+    log.append(&idle, 0, TIME, &[model_text("a")]).await.unwrap();
+    drop(idle);
+    node.sweep().await.unwrap();
+    assert_eq!(state(1), "0|0|");
+    let failed = log.claim(session(1)).await.unwrap();
+    log.release(failed, ReleaseState::Failed).await.unwrap();
+    assert_eq!(state(1), "1|1|t");
+    fleet.execute("UPDATE session SET state = 0, due = NULL");
+
+    let busy = log.claim(session(2)).await.unwrap();
+    log.append(&busy, 0, TIME, &[model_text("a")]).await.unwrap();
+    log.release(busy, ReleaseState::Due).await.unwrap();
+    for attempt in 1..=3 {
+        fleet.execute("UPDATE session SET due = now() WHERE due IS NOT NULL");
+        let due = node.claim_due(&any_folder(), 8).await.unwrap();
+        assert_eq!(due.len(), 1, "attempt {attempt}");
+        // Dropped without a release, as by an opening that fails.
+        drop(due);
+        node.sweep().await.unwrap();
+        let expected = if attempt == 3 { "4|3|t".to_owned() } else { format!("1|{attempt}|t") };
+        assert_eq!(state(2), expected);
+        assert!(node.claim_due(&any_folder(), 8).await.unwrap().is_empty(), "not at once");
+    }
+    // A user opens it, and it works again.
+    let claim = log.claim(session(2)).await.unwrap();
+    log.append(&claim, 1, TIME, &[model_text("b")]).await.unwrap();
+    log.release(claim, ReleaseState::Idle).await.unwrap();
+    assert_eq!(state(2), "0|0|");
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL"]
+async fn due_sessions_of_other_folders_are_not_claimed() {
+    let fleet = Fleet::start(&[]).await;
+    let (node, log) = fleet.join().await;
+    let claim = log.claim(session(1)).await.unwrap();
+    log.append(&claim, 0, TIME, &[model_text("a")]).await.unwrap();
+    log.release(claim, ReleaseState::Due).await.unwrap();
+    assert!(node.claim_due(&["/elsewhere".to_owned()], 8).await.unwrap().is_empty());
+    assert!(node.claim_due(&[], 8).await.unwrap().is_empty());
+    assert_eq!(node.claim_due(&any_folder(), 8).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL"]
+async fn the_lease_of_an_ended_process_ends_at_once_on_its_host_only() {
+    let fleet = Fleet::start(&[]).await;
+    let (node, _log) = fleet.join().await;
+    let join = async |host: &str, process_id| {
+        let registration = NodeRegistration { host: host.into(), process_id, ..registration() };
+        fleet.database.join(registration).await.unwrap()
+    };
+    let ended = join("host", 1).await;
+    let living = join("host", 2).await;
+    let elsewhere = join("other", 1).await;
+    node.end_leases_of_ended_processes(|process| process != 1).await.unwrap();
+    assert!(matches!(ended.renew_lease().await, Err(StorageError::LeaseLost)));
+    living.renew_lease().await.unwrap();
+    elsewhere.renew_lease().await.unwrap();
+    node.renew_lease().await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL"]
+async fn the_holder_of_a_session_is_named_to_other_nodes_of_its_tenant() {
+    let fleet = Fleet::start(&[]).await;
+    let ((first, one), (second, two)) = (fleet.join().await, fleet.join().await);
+    assert!(two.holder(session(1)).await.unwrap().is_none());
+    let claim = one.claim(session(1)).await.unwrap();
+    one.append(&claim, 0, TIME, &[model_text("a")]).await.unwrap();
+    let endpoint = two.holder(session(1)).await.unwrap().unwrap();
+    assert_eq!((endpoint.holder.node, endpoint.token.as_str()), (first.id(), "token of a node"));
+    assert!(one.holder(session(1)).await.unwrap().is_none(), "it is this node");
+    let other = fleet.database.tenant("other").await.unwrap();
+    let other = second.log(other, fleet.folder.path()).unwrap();
+    assert!(other.holder(session(1)).await.unwrap().is_none());
+
+    // The node finds the operations of its own sessions.
+    let op = InboxOp { op: OpId(Uuid::from_u128(1)), body: "{}".into() };
+    two.enqueue(session(1), &op).await.unwrap();
+    let waiting = first.sessions_with_queued_ops().await.unwrap();
+    assert_eq!(waiting, [(fleet.tenant, session(1))]);
+    assert!(second.sessions_with_queued_ops().await.unwrap().is_empty());
+    one.remove_queued(session(1), op.op).await.unwrap();
+    assert!(first.sessions_with_queued_ops().await.unwrap().is_empty());
+    fleet.expire(&first);
+    assert!(two.holder(session(1)).await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -182,11 +287,12 @@ async fn due_sessions_go_to_one_node_each_and_not_to_one_that_drains() {
     let (second, _two) = fleet.join().await;
     let (third, _three) = fleet.join().await;
     third.drain().await.unwrap();
-    assert!(third.claim_due(8).await.unwrap().is_empty());
+    assert!(third.claim_due(&any_folder(), 8).await.unwrap().is_empty());
     let mut sessions: Vec<SessionId> = Vec::new();
     let mut kept = Vec::new();
     loop {
-        let (a, b) = tokio::join!(first.claim_due(3), second.claim_due(3));
+        let folders = any_folder();
+        let (a, b) = tokio::join!(first.claim_due(&folders, 3), second.claim_due(&folders, 3));
         let claimed: Vec<_> = a.unwrap().into_iter().chain(b.unwrap()).collect();
         if claimed.is_empty() {
             break;
@@ -201,7 +307,7 @@ async fn due_sessions_go_to_one_node_each_and_not_to_one_that_drains() {
     first.leave().await.unwrap();
     second.leave().await.unwrap();
     let (fourth, _four) = fleet.join().await;
-    assert_eq!(fourth.claim_due(100).await.unwrap().len(), 20);
+    assert_eq!(fourth.claim_due(&any_folder(), 100).await.unwrap().len(), 20);
 }
 
 #[tokio::test]
@@ -219,7 +325,7 @@ async fn an_operation_waits_for_the_next_claim_and_is_removed_by_its_fact() {
         two.enqueue(session(1), &op(number)).await.unwrap();
     }
     assert_eq!(one.queued_ops(session(1)).await.unwrap(), [op(3), op(2)]);
-    assert!(other.claim_due(8).await.unwrap().is_empty(), "the session is open");
+    assert!(other.claim_due(&any_folder(), 8).await.unwrap().is_empty(), "the session is open");
     let client = ClientInfo { name: "c".into(), kind: ClientKind::Terminal };
     let origin = FactOrigin { op: op(3).op, client };
     let record = FactRecord::new(session(1), 2, TIME, model_text("b"));
@@ -228,11 +334,15 @@ async fn an_operation_waits_for_the_next_claim_and_is_removed_by_its_fact() {
     assert_eq!(one.queued_ops(session(1)).await.unwrap(), [op(2)]);
     // A session that is released with operations is due.
     one.release(claim, ReleaseState::Idle).await.unwrap();
-    let due = other.claim_due(8).await.unwrap();
+    let due = other.claim_due(&any_folder(), 8).await.unwrap();
     assert_eq!(due.len(), 1);
     drop(due);
-    other.renew_lease().await.unwrap();
-    assert_eq!(node.claim_due(8).await.unwrap().len(), 1, "dropped, with an operation left");
+    other.sweep().await.unwrap();
+    assert_eq!(
+        node.claim_due(&any_folder(), 8).await.unwrap().len(),
+        1,
+        "dropped, with an operation left"
+    );
 }
 
 // --- Lost connections ----------------------------------------------------------------------------
@@ -356,7 +466,7 @@ async fn a_claim_whose_answer_was_lost_is_claimed_again() {
         proxy.cut_at(CutPoint { direction: ProxyDirection::Answer, bytes: bytes * 9 });
         one.release(claim, ReleaseState::Due).await.unwrap();
         proxy.cut_at(CutPoint { direction: ProxyDirection::Answer, bytes: bytes * 9 });
-        let due = node.claim_due(3).await.unwrap();
+        let due = node.claim_due(&any_folder(), 3).await.unwrap();
         assert_eq!(due.len(), 1, "{bytes}");
         assert!(due[0].claim.epoch > claimed_epoch);
         epoch = due[0].claim.epoch;
@@ -382,7 +492,7 @@ async fn a_claim_that_is_canceled_is_released_with_the_lease() {
             assert!(matches!(error, StorageError::Busy { .. }), "{error}");
             assert!(start.elapsed() < Duration::from_secs(10), "session {number}");
             tokio::time::sleep(Duration::from_millis(50)).await;
-            node.renew_lease().await.unwrap();
+            node.sweep().await.unwrap();
         }
     }
 }
@@ -567,7 +677,7 @@ async fn random_claims_appends_releases_and_expired_leases_agree_with_a_model() 
                 }
             }
             17..=19 => {
-                for due in nodes[node].0.claim_due(2).await.unwrap() {
+                for due in nodes[node].0.claim_due(&any_folder(), 2).await.unwrap() {
                     assert!(is_alive[node], "step {step}");
                     let number = due.claim.session.0.as_u128() as usize - 1;
                     assert_eq!(sessions[number].writer, None, "step {step}");
@@ -789,7 +899,7 @@ async fn sessions_work_through_a_pooler_in_transaction_mode() {
             assert!(is_fenced(&log.append(&claim, 3, TIME, &[model_text("x")]).await));
             log.release(claim, ReleaseState::Due).await.unwrap();
             node.sweep().await.unwrap();
-            let due = node.claim_due(1).await.unwrap();
+            let due = node.claim_due(&any_folder(), 1).await.unwrap();
             drop(due);
             let blob = log.put_blob(vec![7; 100_000]).await.unwrap();
             assert_eq!(log.get_blob(&blob).await.unwrap(), vec![7; 100_000]);

@@ -49,6 +49,7 @@ pub(crate) fn next_step(fault: &Fault) -> &'static str {
              open the session again."
         }
         Fault::SessionBusy { .. } => "Close the session there, then use /sessions to open it here.",
+        Fault::SessionMoved { .. } => "Use /sessions to watch it or to open it again.",
         // The message says it.
         Fault::Refused { .. } => "",
         Fault::Config { .. } => "Use /doctor to check the installation.",
@@ -75,6 +76,7 @@ mod tests {
             Fault::from_provider(None, ""),
             Fault::Storage { message: message() },
             Fault::SessionBusy { message: message() },
+            Fault::SessionMoved { message: message() },
             Fault::Config { message: message() },
             Fault::Refused { message: message() },
             Fault::Internal { message: message() },

@@ -37,6 +37,24 @@ pub(crate) struct ServeArgs {
     /// Use this model in new sessions
     #[arg(long, short, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
+    /// Run as a node of a fleet, with the sessions in this PostgreSQL database
+    ///
+    /// Any node of the fleet goes on with the sessions of one that ends. All nodes see the folders of
+    /// `--root` at the same paths. A password in the URL is visible to other users of this machine:
+    /// the variable PGPASSWORD or the file of PGPASSFILE are better places.
+    #[arg(long, value_name = "URL")]
+    pub(crate) fleet: Option<String>,
+    /// URL at which other nodes reach this one [default: the address of `--listen`]
+    #[arg(long, value_name = "URL", requires_all = ["fleet", "listen"])]
+    pub(crate) fleet_address: Option<String>,
+    /// Seconds after which a session that does nothing and has no clients is closed
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) idle_timeout: u64,
+    /// Number of sessions that are open at once
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) capacity: u32,
     #[command(flatten)]
     pub(crate) mode_args: PermissionModeArgs,
 }

@@ -124,7 +124,7 @@ pub(crate) async fn connect(args: &ServerAddressArgs, dirs: &Dirs) -> anyhow::Re
     };
     let socket = match &address {
         ServerAddress::Socket(path) => Some(path.clone()),
-        ServerAddress::Url(..) => None,
+        ServerAddress::Url(..) | ServerAddress::Node(..) => None,
     };
     match (RemoteHost::connect(address).await, socket) {
         (Ok(host), _) => Ok(host),

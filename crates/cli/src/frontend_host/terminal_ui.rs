@@ -5,7 +5,7 @@ use super::{
     FrontendHost, HostEnd, LocalFolders, MESSAGE_QUEUE_LEN, REQUEST_QUEUE_LEN, SessionOwnership,
     appearance, editor_and_clipboard, tmux_keys,
 };
-use crate::session_hub::{HubOptions, SessionHub};
+use crate::session_hub::{HubOptions, MAX_OPEN_SESSIONS, SessionHub};
 use crate::setup::{LoadedProject, ProjectContext};
 use crate::terminal::output;
 use crate::terminal::question_queue::{CtrlC, ShutdownSignals};
@@ -45,6 +45,8 @@ pub(crate) async fn run_tui(args: args::TuiArgs) -> anyhow::Result<CliExit> {
         agent: args.agent.clone(),
         unattended: UnattendedPolicy::Wait,
         idle_timeout: None,
+        max_open_sessions: MAX_OPEN_SESSIONS,
+        fleet: None,
     };
     let hub = SessionHub::new(dirs, ProjectContext::default(), options);
     // From here on, notes appear in the terminal UI.

@@ -6,6 +6,8 @@
 
 mod closed_session;
 mod command_shell_steps;
+mod fleet_sessions;
+mod fleet_stream;
 mod host_events;
 mod open_session;
 mod requests;
@@ -15,6 +17,7 @@ mod session_tasks;
 
 pub(crate) use open_session::OpenSession;
 
+use crate::fleet_node::FleetNode;
 use crate::setup::{LoadedProject, ProjectContext};
 use crate::terminal::output::ProjectNotes;
 use crate::workspace_host::{LastTrustReview, WorkspaceHost, WorkspaceState};
@@ -35,8 +38,8 @@ use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::session_stream::HostStreamItem;
 use windlass_protocol::{Fault, RequestError, SessionId};
 
-/// Maximum number of open sessions.
-const MAX_OPEN_SESSIONS: usize = 64;
+/// Maximum number of open sessions, unless a server has another limit.
+pub(crate) const MAX_OPEN_SESSIONS: usize = 64;
 /// Age from which on a session may be closed to make room: until then, the client that opened it
 /// may not watch it yet.
 const MIN_AGE_TO_CLOSE: Duration = Duration::from_secs(60);
@@ -59,6 +62,9 @@ pub(crate) struct HubOptions {
     pub(crate) unattended: UnattendedPolicy,
     /// Time after which an idle session without clients is closed.
     pub(crate) idle_timeout: Option<Duration>,
+    pub(crate) max_open_sessions: usize,
+    /// The node of a fleet that this process is.
+    pub(crate) fleet: Option<Arc<FleetNode>>,
 }
 
 /// The open sessions of a hub.
@@ -90,10 +96,10 @@ impl SessionHub {
             own: own.clone(),
             dirs,
             context,
+            room: Arc::new(Semaphore::new(options.max_open_sessions)),
             options,
             workspaces: Default::default(),
             open: watch::Sender::default(),
-            room: Arc::new(Semaphore::new(MAX_OPEN_SESSIONS)),
             session_locks: Mutex::default(),
             events: Arc::new(HostEvents::new()),
             readable_blobs: Mutex::default(),
@@ -191,6 +197,19 @@ impl SessionHub {
         self.tasks.spawn(async move { stop.run_until_cancelled(task).await });
     }
 
+    /// Returns the number of sessions that can be opened without closing one that is at work.
+    pub(crate) fn free_places(&self) -> usize {
+        self.room.available_permits() + self.closable_sessions().len()
+    }
+
+    /// Returns the sessions that may be closed to make room.
+    fn closable_sessions(&self) -> Vec<Arc<OpenSession>> {
+        let may_close = |open: &Arc<OpenSession>| {
+            open.is_idle() && open.opened_at.elapsed() >= MIN_AGE_TO_CLOSE
+        };
+        self.open_sessions().into_iter().filter(may_close).collect()
+    }
+
     fn open_sessions(&self) -> Vec<Arc<OpenSession>> {
         self.open.borrow().values().cloned().collect()
     }
@@ -214,13 +233,10 @@ impl SessionHub {
             if let Ok(room) = Arc::clone(&self.room).try_acquire_owned() {
                 return Ok(room);
             }
-            let may_close = |open: &Arc<OpenSession>| {
-                open.is_idle() && open.opened_at.elapsed() >= MIN_AGE_TO_CLOSE
-            };
-            let idle = self.open_sessions().into_iter().filter(may_close);
+            let idle = self.closable_sessions().into_iter();
             let Some(idle) = idle.min_by_key(|open| *lock(&open.idle_since)) else {
-                let text =
-                    format!("too many sessions are open: {MAX_OPEN_SESSIONS}. Close one first");
+                let limit = self.options.max_open_sessions;
+                let text = format!("too many sessions are open: {limit}. Close one first");
                 return Err(RequestError::TooMany { text, retry_after_ms: 10_000 });
             };
             self.close_if_idle(idle.session).await;
@@ -234,7 +250,8 @@ impl SessionHub {
         (handle, watcher): (SessionHandle, SessionWatcher),
         room: OwnedSemaphorePermit,
     ) -> Arc<OpenSession> {
-        let open = Arc::new(OpenSession::new(workspace, handle, room));
+        let is_in_fleet = self.options.fleet.is_some();
+        let open = Arc::new(OpenSession::new(workspace, handle, room, is_in_fleet));
         self.open.send_modify(|all| drop(all.insert(open.session, Arc::clone(&open))));
         self.follow_session(&open, watcher);
         open
@@ -242,12 +259,16 @@ impl SessionHub {
 
     /// Closes a session, if it is open. A turn under way resumes when it is opened again.
     pub(crate) async fn close_session(&self, session: SessionId) {
+        self.close_after_calls(session, self.calls_timeout()).await;
+    }
+
+    /// Returns the time that running calls get to end.
+    fn calls_timeout(&self) -> Duration {
         // A user at the terminal does not wait for a command when the terminal UI ends.
-        let calls_timeout = match self.options.roots {
+        match self.options.roots {
             Some(_) => CALLS_TIMEOUT,
             None => Duration::ZERO,
-        };
-        self.close_after_calls(session, calls_timeout).await;
+        }
     }
 
     /// Closes a session when its running calls have ended, or when `limit` has passed.
@@ -327,9 +348,19 @@ impl SessionHub {
     /// Closes all sessions, within a time limit, and ends all tasks. Sessions that do not end in
     /// time resume when they are opened again.
     pub(crate) async fn shut_down(&self, limit: Duration) {
+        self.shut_down_after_calls(self.calls_timeout(), limit).await;
+    }
+
+    /// Like [`SessionHub::shut_down`], without waiting for calls that are running.
+    pub(crate) async fn shut_down_at_once(&self, limit: Duration) {
+        self.shut_down_after_calls(Duration::ZERO, limit).await;
+    }
+
+    async fn shut_down_after_calls(&self, calls_timeout: Duration, limit: Duration) {
         let deadline = Instant::now() + limit;
         let closing = async {
-            let closing = |open: Arc<OpenSession>| self.close_session(open.session);
+            let closing =
+                |open: Arc<OpenSession>| self.close_after_calls(open.session, calls_timeout);
             futures_util::future::join_all(self.open_sessions().into_iter().map(closing)).await;
         };
         let _ = tokio::time::timeout_at(deadline, closing).await;

@@ -31,6 +31,7 @@ pub(crate) struct OpenSession {
     /// The place among the open sessions; `None` once the session is closed.
     room: Mutex<Option<OwnedSemaphorePermit>>,
     pub(super) opened_at: Instant,
+    is_in_fleet: bool,
     /// The time since when the session is idle and has no clients, as of the last change.
     pub(super) idle_since: Mutex<Instant>,
     /// Held while the shell steps of a custom command run.
@@ -53,6 +54,7 @@ impl OpenSession {
         workspace: Arc<WorkspaceHost>,
         handle: SessionHandle,
         room: OwnedSemaphorePermit,
+        is_in_fleet: bool,
     ) -> OpenSession {
         let now = Instant::now();
         OpenSession {
@@ -63,6 +65,7 @@ impl OpenSession {
             last_stream: Mutex::default(),
             room: Mutex::new(Some(room)),
             opened_at: now,
+            is_in_fleet,
             idle_since: Mutex::new(now),
             command_steps: tokio::sync::Mutex::default(),
         }
@@ -112,10 +115,13 @@ impl OpenSession {
         !self.clients.borrow().is_empty()
     }
 
-    /// Returns true if the session has no clients and does nothing.
+    /// Returns true if the session has no clients and does nothing. In a fleet, a session that waits
+    /// for its user does nothing: the answer opens it again.
     pub(super) fn is_idle(&self) -> bool {
-        let is_resting =
-            |activity: &SessionActivity| !activity.is_busy && activity.background_count == 0;
+        let is_resting = |activity: &SessionActivity| {
+            let is_at_rest = !activity.is_busy || (self.is_in_fleet && activity.is_waiting);
+            is_at_rest && activity.background_count == 0
+        };
         !self.is_watched()
             && self.handle().is_some_and(|handle| is_resting(&handle.activity().borrow()))
     }

@@ -31,7 +31,10 @@ impl FrontendService for SessionHub {
         caller: &Caller,
         request: FrontendRequest,
     ) -> Result<HostResponse, RequestError> {
-        let mut response = self.answer(caller, request).await?;
+        let mut response = match self.answer_elsewhere(caller, &request).await? {
+            Some(response) => response,
+            None => self.answer(caller, request).await?,
+        };
         if let HostResponse::Status { status } = &mut response {
             status.client = Some(caller.client.clone());
             status.right = Some(caller.right);
@@ -46,6 +49,9 @@ impl FrontendService for SessionHub {
         session: SessionId,
         options: WatchOptions,
     ) -> Result<BoxStream<'static, SessionStreamItem>, RequestError> {
+        if let Some(fleet) = &self.options.fleet {
+            return self.watch_in_fleet(fleet, caller, session, options).await;
+        }
         if let Some(open) = self.open_session(session) {
             return Ok(open.watch(caller.client.clone(), options));
         }
@@ -244,7 +250,7 @@ impl SessionHub {
     }
 
     /// Sends an operation to an open session, and returns its answer.
-    async fn submit(
+    pub(super) async fn submit(
         &self,
         session: SessionId,
         (id, op): (Option<OpId>, SessionOp),

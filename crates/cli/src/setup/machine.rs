@@ -44,6 +44,19 @@ impl LoadedProject {
         name
     }
 
+    /// Returns the name of this start of the machine, and of the space of its process ids. Processes
+    /// of one host see each other.
+    pub(crate) fn host_identity() -> Option<String> {
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let process_ids = std::fs::read_link("/proc/self/ns/pid").ok()?;
+        Some(format!("{} {}", boot.trim(), process_ids.display()))
+    }
+
+    /// Returns false if no process of this machine has this id.
+    pub(crate) fn is_process_running(pid: u32) -> bool {
+        !cfg!(target_os = "linux") || Path::new("/proc").join(pid.to_string()).exists()
+    }
+
     /// Raises the number of files that this process may have open to `count`, if the system permits.
     pub(crate) fn raise_open_file_limit(count: u64) {
         #[cfg(unix)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 use windlass_permission::SharedApprovals;
-use windlass_storage::{SqliteLog, StorageError};
+use windlass_storage::{Log, SqliteLog, StorageError};
 
 /// The parts of a process that do not depend on the config of its project. A clone shares the same
 /// log and approvals.
@@ -18,19 +18,25 @@ pub(crate) struct ProjectContext {
     /// built ends there, too.
     pub(crate) approvals: SharedApprovals,
     /// The log of sessions, opened on first use: reading the config needs none.
-    log: Arc<OnceCell<Arc<SqliteLog>>>,
+    log: Arc<OnceCell<Arc<dyn Log>>>,
 }
 
 impl ProjectContext {
+    /// Returns a context with a log that is open already.
+    pub(crate) fn with_log(log: Arc<dyn Log>) -> ProjectContext {
+        ProjectContext { log: Arc::new(OnceCell::new_with(Some(log))), ..ProjectContext::default() }
+    }
+
     /// Returns the context of another project in the same process, whose notes go to `notes`.
     pub(crate) fn for_project(&self, notes: ProjectNotes) -> ProjectContext {
         let log = Arc::clone(&self.log);
         ProjectContext { notes, approvals: SharedApprovals::default(), log }
     }
 
-    /// Returns the log in this folder, which all engines of the process share.
-    pub(crate) async fn log(&self, folder: &Path) -> Result<Arc<SqliteLog>, StorageError> {
-        let open = async || SqliteLog::open(folder).await.map(Arc::new);
+    /// Returns the log, which all engines of the process share. If none is open, it is the one in
+    /// this folder.
+    pub(crate) async fn log(&self, folder: &Path) -> Result<Arc<dyn Log>, StorageError> {
+        let open = async || SqliteLog::open(folder).await.map(|log| Arc::new(log) as Arc<dyn Log>);
         self.log.get_or_try_init(open).await.cloned()
     }
 }

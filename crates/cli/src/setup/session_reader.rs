@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use windlass_plugin::SessionReader;
 use windlass_protocol::{Fact, FactRecord, LogSeq, SessionId};
-use windlass_storage::Log;
 
 /// Limits the facts that a plugin gets; the oldest are left out.
 const MAX_FACTS: usize = 5_000;

@@ -3,6 +3,7 @@
 use super::SessionDriver;
 use super::request_hooks::{StepTools, load_step_tools};
 use super::subagent_task::SubagentTask;
+use crate::faults::storage_fault;
 use crate::session::{InputTimeAndId, SessionEffect, SessionInput};
 use crate::session_tool_caller::SessionToolCaller;
 use std::sync::Arc;
@@ -141,7 +142,7 @@ impl SessionDriver {
         }
         let records = std::mem::take(&mut self.unwritten_facts);
         let result = self.log.append_records(&self.claim, self.claim.head, &records).await;
-        self.claim.head = result.map_err(|error| Fault::Storage { message: error.to_string() })?;
+        self.claim.head = result.map_err(storage_fault)?;
         for record in records {
             self.ops.note_fact(&record);
             self.on_fact(&record.fact);

@@ -268,12 +268,18 @@ fn session_activity(session: &Session, settings: &EngineSettings, head: LogSeq) 
     let transcript = session.transcript();
     SessionActivity {
         is_busy: session.is_busy(),
+        is_waiting: is_waiting(session),
         head,
         title: transcript.title.clone(),
         agent: settings.agent_name.clone(),
         model: transcript.model_choice.clone(),
         background_count: 0,
     }
+}
+
+/// Returns true if a session would lose nothing by being closed until the user answers.
+fn is_waiting(session: &Session) -> bool {
+    !session.open_questions().is_empty() && !session.has_running_call()
 }
 
 impl SessionDriver {
@@ -373,21 +379,28 @@ impl SessionDriver {
         match result {
             Ok(()) => {
                 let finished = self.finish_hooks(&mut receivers.inputs).await;
-                self.release().await;
+                let has_no_question = self.session.open_questions().is_empty();
+                let state = match (has_no_question, self.session.is_busy()) {
+                    (false, _) => ReleaseState::Waiting,
+                    (true, true) => ReleaseState::Due,
+                    (true, false) => ReleaseState::Idle,
+                };
+                self.release(state).await;
                 finished
             }
-            // It may no longer be the writer. Dropping the claim is enough.
-            Err(fault) => Err(fault),
+            // There is nothing left to release.
+            Err(fault @ Fault::SessionMoved { .. }) => Err(fault),
+            Err(fault) => {
+                if self.session.is_busy() {
+                    self.release(ReleaseState::Failed).await;
+                }
+                Err(fault)
+            }
         }
     }
 
     /// Gives up the claim, and tells a fleet whether there is work left to do.
-    async fn release(self) {
-        let state = match (self.session.open_questions().is_empty(), self.session.is_busy()) {
-            (false, _) => ReleaseState::Waiting,
-            (true, true) => ReleaseState::Due,
-            (true, false) => ReleaseState::Idle,
-        };
+    async fn release(self, state: ReleaseState) {
         let SessionDriver { log, claim, .. } = self;
         let session = claim.session;
         if let Err(error) = log.release(claim, state).await {
@@ -422,6 +435,7 @@ impl SessionDriver {
         self.activity.send_if_modified(|known| {
             let (transcript, is_busy) = (self.session.transcript(), self.session.is_busy());
             let is_same = (known.is_busy, known.head) == (is_busy, self.claim.head)
+                && known.is_waiting == is_waiting(&self.session)
                 && known.title == transcript.title
                 && known.agent == self.settings.agent_name
                 && known.model == transcript.model_choice

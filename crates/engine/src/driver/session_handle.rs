@@ -43,6 +43,8 @@ pub struct SessionHandle {
 pub struct SessionActivity {
     /// A turn is under way.
     pub is_busy: bool,
+    /// The turn waits for the user, and no call runs meanwhile.
+    pub is_waiting: bool,
     /// Last position of the log.
     pub head: LogSeq,
     /// Title of the session.

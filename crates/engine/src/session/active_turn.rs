@@ -288,6 +288,9 @@ pub(super) struct QuestionState {
     pub(super) answers: Option<Vec<Vec<String>>>,
     /// Effect of the answer, while a call of this process waits for it; `None` otherwise.
     pub(super) effect: Option<QuestionEffect>,
+    /// The user answered the question of an earlier process before the call asked it again, so the
+    /// effect of the answer was not known.
+    pub(super) is_effect_pending: bool,
 }
 
 impl QuestionState {

@@ -131,6 +131,7 @@ pub(super) fn is_failure_of_model(fault: &Fault) -> bool {
         | Fault::ModelRefused { .. }
         | Fault::Storage { .. }
         | Fault::SessionBusy { .. }
+        | Fault::SessionMoved { .. }
         | Fault::Config { .. }
         | Fault::Refused { .. }
         | Fault::Internal { .. } => false,

@@ -1,6 +1,6 @@
 //! User questions: a call's question is recorded, asked and answered once, and the answer is
 //! recorded before it takes effect. A question left open by a crash is asked again; an answer given
-//! before it still applies.
+//! before that still applies, if the call asks the same.
 //!
 //! This module changes the mode only on the user's answer to a question with
 //! `QuestionEffect::SetMode`, never on model output.
@@ -30,10 +30,16 @@ impl Session {
         let is_running =
             |call: &&mut TurnCall| matches!(call.stage, CallStage::Running(_)) && may_ask;
         let Some(call) = open.open_call_mut(id).filter(is_running) else { return };
-        // The user answered this before a crash; the effect was recorded together with the answer.
+        // The user answered this before; the effect was recorded together with the answer, unless
+        // this process did not know it yet.
         if let (true, Some(answers)) =
             (call.question_state.questions == questions, call.question_state.answers.clone())
         {
+            let is_pending = std::mem::take(&mut call.question_state.is_effect_pending);
+            let mode = chosen_mode(effect, &questions, &answers).filter(|_| is_pending);
+            if let Some(mode) = mode {
+                self.emit(Fact::ModeChanged { mode }, out);
+            }
             return out.0.push(SessionEffect::SendAnswers { call: id, answers });
         }
         if questions.is_empty() || questions.len() > MAX_QUESTION_ITEMS {
@@ -42,10 +48,12 @@ impl Session {
         self.emit(Fact::QuestionAsked { call: id, questions }, out);
         if let Some(call) = self.turn.as_mut().and_then(|turn| turn.open_call_mut(id)) {
             call.question_state.effect = Some(effect);
+            call.question_state.is_effect_pending = false;
         }
     }
 
-    /// Records `QuestionAnswered`. An empty list means that the user declined.
+    /// Records `QuestionAnswered`. An empty list means that the user declined. The question may be
+    /// one of an earlier process, which the call asks again.
     pub(super) fn on_question_answered(
         &mut self,
         (id, asked): (CallId, Option<LogSeq>),
@@ -56,20 +64,25 @@ impl Session {
         let Some(call) = self.turn.as_mut().and_then(|turn| turn.open_call_mut(id)) else {
             return Err(not_asked);
         };
-        let is_open =
-            call.question_state.answers.is_none() && (asked.is_none() || asked == call.asked_seq);
-        let Some(effect) = call.question_state.effect.filter(|_| is_open) else {
+        let question = &call.question_state;
+        let is_open = !question.questions.is_empty() && question.answers.is_none();
+        if !is_open || !(asked.is_none() || asked == call.asked_seq) {
             return Err(not_asked);
-        };
+        }
         if let Err(reason) = check_answers(&call.question_state.questions, &answers) {
             return Err(OpError::Invalid { text: format!("Invalid answer: {reason}.") });
         }
-        let mode = chosen_mode(effect, &call.question_state.questions, &answers);
+        let effect = call.question_state.effect;
+        call.question_state.is_effect_pending = effect.is_none();
+        let mode =
+            effect.and_then(|effect| chosen_mode(effect, &call.question_state.questions, &answers));
         self.emit(Fact::QuestionAnswered { call: id, answers: answers.clone() }, out);
         if let Some(mode) = mode {
             self.emit(Fact::ModeChanged { mode }, out);
         }
-        out.0.push(SessionEffect::SendAnswers { call: id, answers });
+        if effect.is_some() {
+            out.0.push(SessionEffect::SendAnswers { call: id, answers });
+        }
         Ok(())
     }
 }

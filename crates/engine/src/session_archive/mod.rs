@@ -12,7 +12,8 @@
 mod validate_log;
 
 use crate::clock_and_ids::new_stamp;
-use crate::engine::{Engine, config_fault, storage_fault};
+use crate::engine::Engine;
+use crate::faults::{config_fault, storage_fault};
 use crate::session::Session;
 use crate::stored_sessions::{ForkPoint, find_turn_end, fork_records};
 use base64::Engine as _;

@@ -223,15 +223,15 @@ impl AccessTokens {
 /// SHA-256 digest of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-struct TokenDigest([u8; 32]);
+pub(crate) struct TokenDigest([u8; 32]);
 
 impl TokenDigest {
-    fn of(text: &str) -> TokenDigest {
+    pub(crate) fn of(text: &str) -> TokenDigest {
         TokenDigest(Sha256::digest(text.as_bytes()).into())
     }
 
     /// Compares in a time that does not reveal how much is equal.
-    fn equals(&self, other: &TokenDigest) -> bool {
+    pub(crate) fn equals(&self, other: &TokenDigest) -> bool {
         let differ = self.0.iter().zip(&other.0).fold(0, |differ, (one, two)| differ | (one ^ two));
         std::hint::black_box(differ) == 0
     }

@@ -30,8 +30,7 @@ impl EventReader {
         caller: &Caller,
         parts: &HttpRequestParts,
     ) -> Result<EventReader, RequestError> {
-        let workspace = caller.workspace.as_deref();
-        let request = connection.build(parts, workspace, caller.client.kind)?;
+        let request = connection.build(parts, caller)?;
         let request = request.header(header::ACCEPT, EVENT_STREAM).send();
         let response = match tokio::time::timeout(MAX_SILENCE, request).await {
             Ok(response) => response.map_err(connection_error)?,

@@ -13,7 +13,7 @@ mod session_watch;
 
 pub use session_frames::decode_session_stream;
 
-use crate::request_checks::{CLIENT_HEADER, client_kind_name};
+use crate::request_checks::{CLIENT_HEADER, NODE_RIGHT_HEADER, NODE_USER_HEADER, client_kind_name};
 use crate::routes::{
     HttpRequestParts, RequestBody, Route, RouteKind, ServerRoute, WORKSPACE_PARAMETER, invalid,
     to_http,
@@ -35,7 +35,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use url::{Host, Url};
+use url::{Host, Url, form_urlencoded};
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
 use windlass_protocol::session_stream::{HostStreamItem, SessionStreamItem};
 use windlass_protocol::{AccessRight, ClientInfo, ClientKind, RequestError, SessionId};
@@ -57,6 +57,16 @@ pub enum ServerAddress {
     Socket(PathBuf),
     /// Base URL, such as `http://127.0.0.1:4096`, and a token.
     Url(Url, SecretString),
+    /// Base URL of another node of the fleet, and the node's token. Requests state for which client
+    /// they are sent.
+    Node(Url, SecretString),
+}
+
+impl ServerAddress {
+    /// Returns the host of a URL.
+    pub fn host_of(url: &str) -> Option<String> {
+        Some(Url::parse(url).ok()?.host_str()?.to_owned())
+    }
 }
 
 /// A host in another process.
@@ -71,15 +81,16 @@ struct ServerHttp {
     http: Client,
     base: Url,
     token: Option<SecretString>,
+    /// True to state the client of each request.
+    is_node: bool,
 }
 
 impl RemoteHost {
     /// Connects to a server whose revision of the messages is ours.
     pub async fn connect(address: ServerAddress) -> Result<RemoteHost, RequestError> {
         let connection = Arc::new(ServerHttp::new(address)?);
-        let caller = ClientInfo { name: String::new(), kind: ClientKind::Program };
         let parts = server_request(ServerRoute::ServerInfo, "", RequestBody::None)?;
-        let response = connection.send(connection.build(&parts, None, caller.kind)?).await?;
+        let response = connection.send(connection.build(&parts, &server_caller())?).await?;
         let info: ServerInfo = match responses::read_json(response).await {
             Err(RequestError::NotFound { .. } | RequestError::Unavailable { .. }) => {
                 return Err(invalid("This address is not that of a Windlass server."));
@@ -129,7 +140,7 @@ impl RemoteHost {
             return Err(crate::access_tokens::TokenError::InvalidName.into());
         }
         let parts = server_request(ServerRoute::RevokeToken, name, RequestBody::None)?;
-        let request = self.connection.build(&parts, None, ClientKind::Program)?;
+        let request = self.connection.build(&parts, &server_caller())?;
         let response = self.connection.send(request).await?;
         responses::check_status(response).await.map(|_| ())
     }
@@ -141,7 +152,7 @@ impl RemoteHost {
         body: RequestBody,
     ) -> Result<T, RequestError> {
         let parts = server_request(kind, name, body)?;
-        let request = self.connection.build(&parts, None, ClientKind::Program)?;
+        let request = self.connection.build(&parts, &server_caller())?;
         responses::read_json(self.connection.send(request).await?).await
     }
 
@@ -152,13 +163,12 @@ impl RemoteHost {
         parts: &HttpRequestParts,
         resend: Resend,
     ) -> Result<Response, RequestError> {
-        let workspace = caller.workspace.as_deref();
         let give_up_at = Instant::now() + RESEND_TIMEOUT;
         let mut delay = ReconnectDelay::default();
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let request = self.connection.build(parts, workspace, caller.client.kind)?;
+            let request = self.connection.build(parts, caller)?;
             let error = match self.connection.send(request).await {
                 Ok(response) if !responses::is_deferred(&response) => return Ok(response),
                 Ok(response) => match responses::check_status(response).await {
@@ -205,6 +215,7 @@ impl ServerHttp {
             .pool_idle_timeout(POOL_IDLE_TIMEOUT)
             // A token belongs to one server.
             .redirect(Policy::none());
+        let is_node = matches!(address, ServerAddress::Node(..));
         let (builder, base, token) = match address {
             #[cfg(not(unix))]
             ServerAddress::Socket(_) => {
@@ -217,7 +228,7 @@ impl ServerHttp {
                     Url::parse("http://localhost/").map_err(|error| invalid(error.to_string()))?;
                 (builder.unix_socket(path).no_proxy(), base, None)
             }
-            ServerAddress::Url(base, token) => {
+            ServerAddress::Url(base, token) | ServerAddress::Node(base, token) => {
                 let is_loopback = match base.host() {
                     Some(Host::Domain(name)) => name == "localhost",
                     Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -231,26 +242,30 @@ impl ServerHttp {
             }
         };
         let http = builder.build().map_err(|error| invalid(error_chain(&error)))?;
-        Ok(ServerHttp { http, base, token })
+        Ok(ServerHttp { http, base, token, is_node })
     }
 
     /// Builds a request.
     fn build(
         &self,
         parts: &HttpRequestParts,
-        workspace: Option<&str>,
-        kind: ClientKind,
+        caller: &Caller,
     ) -> Result<RequestBuilder, RequestError> {
         let mut url = self.base.clone();
         // The base may have a path of its own, behind a reverse proxy.
         let path = format!("{}{}", self.base.path().trim_end_matches('/'), parts.path);
         url.set_path(&path);
         url.set_query(Some(parts.query.as_str()).filter(|query| !query.is_empty()));
-        if let Some(workspace) = workspace {
+        if let Some(workspace) = &caller.workspace {
             url.query_pairs_mut().append_pair(WORKSPACE_PARAMETER, workspace);
         }
         let mut request = self.http.request(parts.method.clone(), url);
-        request = request.header(CLIENT_HEADER, client_kind_name(kind));
+        request = request.header(CLIENT_HEADER, client_kind_name(caller.client.kind));
+        if self.is_node {
+            let name = form_urlencoded::byte_serialize(caller.client.name.as_bytes());
+            request = request.header(NODE_USER_HEADER, name.collect::<String>());
+            request = request.header(NODE_RIGHT_HEADER, caller.right.to_string());
+        }
         if let Some(token) = &self.token {
             request = request.bearer_auth(token.expose_secret());
         }
@@ -270,6 +285,12 @@ impl ServerHttp {
         let request = request.timeout(REQUEST_TIMEOUT).header(header::ACCEPT, "application/json");
         request.send().await.map_err(connection_error)
     }
+}
+
+/// Returns the caller of requests about the server itself.
+fn server_caller() -> Caller {
+    let client = ClientInfo { name: String::new(), kind: ClientKind::Program };
+    Caller { client, right: AccessRight::Read, workspace: None }
 }
 
 /// Returns the request for a route of the server itself.
@@ -315,7 +336,8 @@ impl FrontendService for RemoteHost {
         session: SessionId,
         mut options: WatchOptions,
     ) -> Result<BoxStream<'static, SessionStreamItem>, RequestError> {
-        if self.info.right < AccessRight::Write {
+        let right = if self.connection.is_node { caller.right } else { self.info.right };
+        if right < AccessRight::Write {
             // The user of a client that may only read cannot answer questions.
             options.user = ClientAttendance::Unknown;
         }

@@ -24,6 +24,7 @@ enum OpBody {
     Rejected { op_error: OpError },
     Failed { error: RequestError },
     Accepted { seq: LogSeq },
+    Queued { queued: bool },
 }
 
 /// Returns true if the server cannot answer now, and perhaps later.
@@ -83,6 +84,10 @@ pub(super) async fn read_host_response(
         let body = response.bytes().await.map_err(connection_error)?;
         return match parse_body(&body)? {
             OpBody::Accepted { seq } => Ok(HostResponse::OpAccepted { seq }),
+            OpBody::Queued { queued: true } => Ok(HostResponse::OpQueued),
+            OpBody::Queued { queued: false } => Err(RequestError::Unavailable {
+                text: "The server did not queue the operation.".to_owned(),
+            }),
             OpBody::Rejected { op_error } => Ok(HostResponse::OpRejected { error: op_error }),
             OpBody::Failed { error } => Err(error),
         };

@@ -28,6 +28,7 @@ pub struct TcpEndpoint {
 }
 
 /// The protection of a TCP connection.
+#[derive(Clone)]
 pub enum TcpSecurity {
     /// TLS with this certificate.
     Tls(TlsIdentity),

@@ -28,10 +28,11 @@ pub use unix_socket::SocketEndpoint;
 
 use crate::FrontendService;
 use crate::access_log::AccessLogEntry;
-use crate::access_tokens::TokenRegistry;
+use crate::access_tokens::{TokenDigest, TokenRegistry};
 use crate::limits::{ClientSlots, LOGIN_RATE, REQUEST_RATE, RateLimiter, SlotLimit};
 use crate::metrics::ServerMetrics;
 use prometheus_client::registry::Registry;
+use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::task::TaskTracker;
@@ -72,6 +73,8 @@ pub struct ServerConfig {
     pub extra_hosts: Vec<String>,
     /// Tokens of clients.
     pub tokens: Arc<TokenRegistry>,
+    /// The token with which other nodes of a fleet send requests of their clients.
+    pub node_token: Option<SecretString>,
     /// Returns the time.
     pub clock: Box<dyn Fn() -> UnixMillis + Send + Sync>,
     /// Returns 256 random bits.
@@ -86,6 +89,7 @@ pub struct ServerConfig {
 pub struct ApiServer {
     config: ServerConfig,
     metrics: ServerMetrics,
+    node_token: Option<TokenDigest>,
     service: Arc<dyn FrontendService>,
     request_rate: RateLimiter,
     login_rate: RateLimiter,
@@ -101,9 +105,12 @@ impl ApiServer {
     /// Creates a server, which serves once it has a listener.
     pub fn new(mut config: ServerConfig, service: Arc<dyn FrontendService>) -> Arc<ApiServer> {
         let metrics = ServerMetrics::new(std::mem::take(&mut config.metrics));
+        let node_token = config.node_token.take();
+        let node_token = node_token.map(|token| TokenDigest::of(token.expose_secret()));
         Arc::new(ApiServer {
             config,
             metrics,
+            node_token,
             service,
             request_rate: RateLimiter::new(REQUEST_RATE),
             login_rate: RateLimiter::new(LOGIN_RATE),

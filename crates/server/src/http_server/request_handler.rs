@@ -172,7 +172,8 @@ impl ApiServer {
     ) -> Result<ClientIdentity, RequestError> {
         let config = &self.config;
         let now = (config.clock)();
-        authenticate(transport, &parts.headers, &config.tokens, &config.user_name, now)
+        let tokens = (&*config.tokens, self.node_token.as_ref());
+        authenticate(transport, &parts.headers, tokens, &config.user_name, now)
     }
 }
 

@@ -57,7 +57,9 @@ fn error_status(error: &RequestError) -> StatusCode {
 fn fault_status(fault: &Fault) -> StatusCode {
     match fault {
         Fault::Config { .. } | Fault::Auth { .. } => StatusCode::BAD_REQUEST,
-        Fault::SessionBusy { .. } | Fault::Refused { .. } => StatusCode::CONFLICT,
+        Fault::SessionBusy { .. } | Fault::SessionMoved { .. } | Fault::Refused { .. } => {
+            StatusCode::CONFLICT
+        }
         Fault::Storage { .. } | Fault::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         Fault::RateLimited { .. }
         | Fault::ContextOverflow { .. }
@@ -107,6 +109,7 @@ pub(super) fn host_response(
     Ok(match answer {
         HostResponse::Done => empty_response(),
         HostResponse::OpAccepted { seq } => json_response(StatusCode::OK, &json!({ "seq": seq })),
+        HostResponse::OpQueued => json_response(StatusCode::ACCEPTED, &json!({ "queued": true })),
         HostResponse::OpRejected { error } => {
             let status = match &error {
                 OpError::Forbidden { .. } => StatusCode::FORBIDDEN,

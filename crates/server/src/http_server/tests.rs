@@ -77,6 +77,7 @@ fn config(tokens: &Arc<TokenRegistry>) -> ServerConfig {
         user_name: "anna".to_owned(),
         extra_hosts: Vec::new(),
         tokens: Arc::clone(tokens),
+        node_token: None,
         clock: Box::new(move || UnixMillis(started.elapsed().as_millis() as u64)),
         random: Box::new(|| Ok([0; 32])),
         access_log: Box::new(|_| {}),

@@ -8,6 +8,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// A certificate with its key.
+#[derive(Clone)]
 pub struct TlsIdentity {
     config: Arc<ServerConfig>,
 }

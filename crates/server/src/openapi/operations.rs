@@ -251,6 +251,13 @@ fn success_responses(route: &Route, schemas: &mut MessageSchemas) -> Map<String,
             });
             let text = "The facts of the operation are on record, up to this position.";
             add(200, json_response(text, &schema));
+            let schema = json!({
+                "type": "object",
+                "properties": { "queued": { "const": true } },
+                "required": ["queued"],
+            });
+            let text = "The operation is stored, and the next node that runs the session does it.";
+            add(202, json_response(text, &schema));
         }
         RouteAnswer::Bytes => {
             let content = json!({ "application/octet-stream": { "schema": {} } });

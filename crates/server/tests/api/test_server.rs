@@ -65,6 +65,7 @@ impl TestServer {
             user_name: "anna".to_owned(),
             extra_hosts: vec!["windlass.example".to_owned()],
             tokens: Arc::clone(&tokens),
+            node_token: None,
             clock: Box::new(move || UnixMillis(clock.load(Ordering::SeqCst))),
             random: Box::new(move || {
                 let mut bits = [0; 32];

@@ -6,9 +6,10 @@ CREATE TABLE tenant (
 
 CREATE TABLE node (
   id          uuid PRIMARY KEY DEFAULT gen_random_uuid(),  -- new at every start of a process
-  host        text NOT NULL,                  -- machine id and boot id
+  host        text NOT NULL,                  -- boot id and namespace of process ids
   process_id  bigint NOT NULL,
   address     text NOT NULL,                  -- where other nodes reach it; empty: not at all
+  token       text NOT NULL,                  -- with which other nodes send requests to it
   version     text NOT NULL,
   fact_format smallint NOT NULL,              -- the newest format of facts that it reads
   capacity    integer NOT NULL,               -- sessions that it runs at once
@@ -22,7 +23,7 @@ CREATE TABLE session (
   epoch         bigint NOT NULL,              -- a time; grows with every claim, and appends carry it
   node          uuid,                         -- the node that may write, if its lease is valid
   state         smallint NOT NULL DEFAULT 0,  -- 0 idle, 1 due, 2 claimed, 3 waiting for a user, 4 poisoned
-  due           timestamptz,                  -- since when it waits for a node
+  due           timestamptz,                  -- since when it waits for a node; kept by a claim
   attempts      integer NOT NULL DEFAULT 0,   -- claims since the last new fact or release
   head          bigint NOT NULL DEFAULT 0,    -- last position in the log
   head_check    bytea,                        -- `RecordCheck` of the fact at `head`

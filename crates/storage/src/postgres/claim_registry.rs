@@ -1,5 +1,7 @@
-//! The sessions that a process has claimed, and those whose claims were dropped without a release.
+//! The sessions that a process has claimed, and those whose claims were dropped and must be released
+//! in the database.
 
+use crate::ReleaseState;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
@@ -23,12 +25,18 @@ pub(super) struct DroppedClaim {
     pub(super) key: ClaimKey,
     /// `None` if the answer to the claim is not known.
     pub(super) epoch: Option<i64>,
+    /// `None` if it was not released.
+    pub(super) state: Option<ReleaseState>,
     pub(super) dropped_at: Instant,
 }
 
 impl DroppedClaim {
-    pub(super) fn new(key: ClaimKey, epoch: Option<i64>) -> DroppedClaim {
-        DroppedClaim { key, epoch, dropped_at: Instant::now() }
+    pub(super) fn new(
+        key: ClaimKey,
+        epoch: Option<i64>,
+        state: Option<ReleaseState>,
+    ) -> DroppedClaim {
+        DroppedClaim { key, epoch, state, dropped_at: Instant::now() }
     }
 }
 

@@ -11,7 +11,6 @@ use crate::fact_rows::FACT_FORMAT_VERSION;
 use crate::{ReleaseState, SessionClaim, SessionHolder, StorageError};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 use windlass_protocol::{Cost, LogSeq, OpId, RecordCheck, SessionId, SessionSummary, UnixMillis};
@@ -48,7 +47,8 @@ pub(super) struct ClaimedSession {
     pub(super) tenant: TenantId,
     state: Mutex<WriterState>,
     epoch: i64,
-    is_released: AtomicBool,
+    /// The state that the session was released with, if it was.
+    release_state: Mutex<Option<ReleaseState>>,
     /// Keeps other tasks of this process from claiming the session.
     reservation: ClaimReservation,
 }
@@ -66,6 +66,12 @@ pub struct InboxOp {
     pub op: OpId,
     /// The operation as JSON, with its client.
     pub body: String,
+}
+
+/// A node of the fleet, and the token that other nodes use for requests to it.
+pub struct NodeEndpoint {
+    pub holder: SessionHolder,
+    pub token: String,
 }
 
 /// An entry of the registry that ends with this value.
@@ -92,7 +98,7 @@ impl ClaimReservation {
             tenant: self.key.tenant,
             state: Mutex::new(state),
             epoch,
-            is_released: AtomicBool::new(false),
+            release_state: Mutex::default(),
             reservation: self,
         };
         let guard: Box<dyn std::any::Any + Send + Sync> = Box::new(claimed);
@@ -103,7 +109,7 @@ impl ClaimReservation {
 impl Drop for ClaimReservation {
     fn drop(&mut self) {
         if self.is_uncertain {
-            self.node.registry.add_dropped(DroppedClaim::new(self.key, None));
+            self.node.registry.add_dropped(DroppedClaim::new(self.key, None, None));
         }
         self.node.registry.remove(self.key);
     }
@@ -111,10 +117,9 @@ impl Drop for ClaimReservation {
 
 impl Drop for ClaimedSession {
     fn drop(&mut self) {
-        if !self.is_released.load(Ordering::Relaxed) {
-            let claim = DroppedClaim::new(self.reservation.key, Some(self.epoch));
-            self.node.registry.add_dropped(claim);
-        }
+        let state = *lock(&self.release_state);
+        let claim = DroppedClaim::new(self.reservation.key, Some(self.epoch), state);
+        self.node.registry.add_dropped(claim);
     }
 }
 
@@ -192,6 +197,25 @@ impl PostgresLog {
         Ok(Some(SessionHolder { node: id, address: row.try_get(1)? }))
     }
 
+    /// Returns the node that has a session, if it has a valid lease and is not this one.
+    pub async fn holder(&self, session: SessionId) -> Result<Option<NodeEndpoint>, StorageError> {
+        let node = &self.node.state;
+        let query = || {
+            sqlx::query(
+                "SELECT node.id, node.address, node.token FROM session
+                   JOIN node ON node.id = session.node AND node.lease > now()
+                 WHERE session.tenant = $1 AND session.id = $2 AND node.id <> $3",
+            )
+            .bind(self.tenant.0)
+            .bind(session.0)
+            .bind(node.id)
+        };
+        let rows = node.database.fetch_with_retries(query).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let holder = SessionHolder { node: row.try_get(0)?, address: row.try_get(1)? };
+        Ok(Some(NodeEndpoint { holder, token: row.try_get(2)? }))
+    }
+
     /// Gives up a claim. A claim that another node has taken over is not changed.
     pub(super) async fn release_session(
         &self,
@@ -199,23 +223,9 @@ impl PostgresLog {
         state: ReleaseState,
     ) -> Result<(), StorageError> {
         let Some(claimed) = claimed_session(&claim) else { return Ok(()) };
-        let node = &claimed.node;
-        let query = || {
-            sqlx::query(
-                "UPDATE session SET node = NULL, attempts = 0, due = now(),
-                   state = CASE WHEN EXISTS (
-                     SELECT 1 FROM inbox WHERE tenant = $1 AND session = $2) THEN 1 ELSE $5 END
-                 WHERE tenant = $1 AND id = $2 AND epoch = $3 AND node = $4",
-            )
-            .bind(claimed.tenant.0)
-            .bind(claim.session.0)
-            .bind(claimed.epoch)
-            .bind(node.id)
-            .bind(stored_state(state))
-        };
-        node.database.fetch_with_retries(query).await?;
-        claimed.is_released.store(true, Ordering::Relaxed);
-        Ok(())
+        *lock(&claimed.release_state) = Some(state);
+        drop(claim);
+        self.node.state.release_dropped_claims().await
     }
 
     /// Stores an operation for a session that this node does not have. It is on the disk when this
@@ -245,6 +255,18 @@ impl PostgresLog {
         }
     }
 
+    /// Removes an operation that the session has answered without a fact.
+    pub async fn remove_queued(&self, session: SessionId, op: OpId) -> Result<(), StorageError> {
+        let query = || {
+            sqlx::query("DELETE FROM inbox WHERE tenant = $1 AND session = $2 AND op = $3")
+                .bind(self.tenant.0)
+                .bind(session.0)
+                .bind(op.0)
+        };
+        self.node.state.database.fetch_with_retries(query).await?;
+        Ok(())
+    }
+
     /// Returns the operations that wait for a session, in their order.
     pub async fn queued_ops(&self, session: SessionId) -> Result<Vec<InboxOp>, StorageError> {
         let query = || {
@@ -262,20 +284,42 @@ impl PostgresLog {
 }
 
 impl PostgresNode {
-    /// Claims sessions of all tenants that are due, the longest waiting first, at most `limit`.
-    /// Sessions of subagents are claimed by the node of their parent.
-    pub async fn claim_due(&self, limit: usize) -> Result<Vec<DueSession>, StorageError> {
+    /// Returns the sessions of this node for which operations wait.
+    pub async fn sessions_with_queued_ops(
+        &self,
+    ) -> Result<Vec<(TenantId, SessionId)>, StorageError> {
+        let query = || {
+            sqlx::query(
+                "SELECT DISTINCT inbox.tenant, inbox.session FROM inbox
+                   JOIN session ON session.tenant = inbox.tenant AND session.id = inbox.session
+                 WHERE session.node = $1",
+            )
+            .bind(self.state.id)
+        };
+        let rows = self.state.database.fetch_with_retries(query).await?;
+        let key = |row: &PgRow| Ok((TenantId(row.try_get(0)?), SessionId(row.try_get(1)?)));
+        Ok(rows.iter().map(key).collect::<Result<_, sqlx::Error>>()?)
+    }
+
+    /// Claims sessions of all tenants that are due in one of these folders, the longest waiting
+    /// first, at most `limit`. Sessions of subagents are claimed by the node of their parent.
+    pub async fn claim_due(
+        &self,
+        workspaces: &[String],
+        limit: usize,
+    ) -> Result<Vec<DueSession>, StorageError> {
         let node = &self.state;
         let candidates = || {
             sqlx::query(
                 "SELECT session.tenant, session.id FROM session
                    JOIN tenant ON tenant.id = session.tenant AND NOT tenant.is_disabled
                  WHERE session.state = 1 AND session.due <= now() AND session.fact_format <= $1
-                   AND session.parent IS NULL
+                   AND session.parent IS NULL AND session.workspace = ANY($3)
                  ORDER BY session.due LIMIT $2",
             )
             .bind(FACT_FORMAT_VERSION as i16)
             .bind(i64::try_from(limit.saturating_mul(CANDIDATES_PER_CLAIM)).unwrap_or(i64::MAX))
+            .bind(workspaces)
         };
         let mut reservations = Vec::new();
         for row in node.database.fetch_with_retries(candidates).await? {
@@ -338,7 +382,9 @@ fn claim_query<'q>(key: ClaimKey, node: Uuid) -> PgQuery<'q> {
         "INSERT INTO session (tenant, id, node, epoch, state, attempts)
          SELECT $1, $2, id, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 2, 1
          FROM node WHERE id = $3 AND lease > now()
-         ON CONFLICT (tenant, id) DO UPDATE SET node = excluded.node, state = 2, due = NULL,
+         ON CONFLICT (tenant, id) DO UPDATE SET node = excluded.node, state = 2,
+           due = CASE WHEN session.node IS NOT NULL OR session.state IN (1, 4)
+             THEN coalesce(session.due, now()) END,
            attempts = session.attempts + 1, epoch = greatest(session.epoch + 1, excluded.epoch)
          WHERE session.node IS NULL OR session.node = excluded.node OR NOT EXISTS (
            SELECT 1 FROM node AS holder
@@ -362,13 +408,5 @@ impl ClaimedSession {
 
     pub(super) fn set_writer_state(&self, state: WriterState) {
         *lock(&self.state) = state;
-    }
-}
-
-fn stored_state(state: ReleaseState) -> i16 {
-    match state {
-        ReleaseState::Idle => 0,
-        ReleaseState::Due => 1,
-        ReleaseState::Waiting => 3,
     }
 }

@@ -24,9 +24,12 @@ impl ConnectionRetry {
         ConnectionRetry { start: Instant::now(), pause: FIRST_PAUSE }
     }
 
-    /// Waits before the next attempt. Fails if the error is not about the connection, or if the
-    /// attempts have taken too long.
+    /// Waits before the next attempt. Fails if the error is not about the connection, if the
+    /// attempts have taken too long, or if the node has stopped using the database.
     pub(super) async fn wait_after(&mut self, error: sqlx::Error) -> Result<(), StorageError> {
+        if let sqlx::Error::PoolClosed = error {
+            return Err(StorageError::LeaseLost);
+        }
         if !is_connection_lost(&error) {
             return Err(error.into());
         }

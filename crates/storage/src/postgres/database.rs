@@ -10,7 +10,9 @@ use sqlx::postgres::{
 use sqlx::query::Query;
 use sqlx::{ConnectOptions, Connection};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// The longest time to wait for a connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,6 +39,8 @@ pub struct PostgresDatabase {
     pool: PgPool,
     /// Its only connection renews the lease, so that a lease never waits for other statements.
     lease_pool: PgPool,
+    /// True once no statement may be executed any more.
+    is_abandoned: Arc<watch::Sender<bool>>,
     /// True if a pooler may give each transaction to another connection of the server, so that
     /// there are no prepared statements.
     is_behind_pooler: bool,
@@ -79,6 +83,7 @@ impl PostgresDatabase {
         Ok(PostgresDatabase {
             pool: pool(max_connections, ACQUIRE_TIMEOUT),
             lease_pool: pool(1, LEASE_TIMEOUT),
+            is_abandoned: Arc::default(),
             is_behind_pooler,
         })
     }
@@ -86,7 +91,18 @@ impl PostgresDatabase {
     /// Executes a statement and returns its rows. If this fails, the statement may still have been
     /// executed.
     pub(super) async fn fetch_all(&self, query: PgQuery<'_>) -> Result<Vec<PgRow>, sqlx::Error> {
-        self.fetch_within(&self.pool, ANSWER_TIMEOUT, query).await
+        let mut is_abandoned = self.is_abandoned.subscribe();
+        tokio::select! {
+            biased;
+            _ = is_abandoned.wait_for(|is_abandoned| *is_abandoned) => Err(sqlx::Error::PoolClosed),
+            fetched = self.fetch_within(&self.pool, ANSWER_TIMEOUT, query) => fetched,
+        }
+    }
+
+    /// Makes all statements fail, also those that are under way. One that is under way may still
+    /// have been executed.
+    pub(super) fn abandon(&self) {
+        self.is_abandoned.send_replace(true);
     }
 
     /// Executes a statement about a lease, with its own connection.

@@ -19,7 +19,7 @@ mod nodes;
 mod read;
 
 pub use claim_registry::TenantId;
-pub use claims::{DueSession, InboxOp};
+pub use claims::{DueSession, InboxOp, NodeEndpoint};
 pub use database::PostgresDatabase;
 pub use nodes::{NodeRegistration, PostgresNode, SweepReport};
 

@@ -7,8 +7,8 @@
 use super::claim_registry::{ClaimRegistry, DroppedClaim, TenantId};
 use super::connection_errors::is_connection_lost;
 use super::database::PostgresDatabase;
-use crate::StorageError;
 use crate::fact_rows::FACT_FORMAT_VERSION;
+use crate::{ReleaseState, StorageError};
 use sqlx::Row;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,13 +22,15 @@ const MAX_ATTEMPTS: i32 = 3;
 const LATE_CLAIM_TIME: Duration = Duration::from_secs(15);
 
 /// The data with which a process joins a fleet.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct NodeRegistration {
     /// The machine and its start, so that a process that ended there can be recognized.
     pub host: String,
     pub process_id: u32,
     /// The address at which other nodes reach this one; empty if they do not.
     pub address: String,
+    /// The token with which other nodes send requests to this one.
+    pub token: String,
     pub version: String,
     /// The number of sessions that the node runs at once.
     pub capacity: u32,
@@ -56,6 +58,7 @@ pub(super) struct NodeState {
     pub(super) database: PostgresDatabase,
     pub(super) id: Uuid,
     pub(super) address: String,
+    host: String,
     pub(super) registry: ClaimRegistry,
     lease_seconds: f64,
 }
@@ -83,8 +86,9 @@ impl PostgresDatabase {
         let query = || {
             sqlx::query(
                 "INSERT INTO node
-                   (host, process_id, address, version, fact_format, capacity, lease)
-                 VALUES ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => $7)) RETURNING id",
+                   (host, process_id, address, version, fact_format, capacity, lease, token)
+                 VALUES ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => $7), $8)
+                 RETURNING id",
             )
             .bind(&node.host)
             .bind(i64::from(node.process_id))
@@ -93,11 +97,13 @@ impl PostgresDatabase {
             .bind(FACT_FORMAT_VERSION as i16)
             .bind(i32::try_from(node.capacity).unwrap_or(i32::MAX))
             .bind(lease_seconds)
+            .bind(&node.token)
         };
         let rows = self.fetch_with_retries(query).await?;
         let id = rows.first().ok_or(sqlx::Error::RowNotFound)?.try_get(0)?;
         let (database, registry) = (self.clone(), ClaimRegistry::default());
-        let state = NodeState { database, id, address: node.address, registry, lease_seconds };
+        let (address, host) = (node.address, node.host);
+        let state = NodeState { database, id, address, host, registry, lease_seconds };
         Ok(PostgresNode { state: Arc::new(state) })
     }
 }
@@ -108,8 +114,7 @@ impl PostgresNode {
         self.state.id
     }
 
-    /// Renews the lease, in one attempt that takes at most two seconds, and releases the sessions
-    /// whose claims were dropped. Fails with `LeaseLost` if the lease has run out: it cannot be
+    /// Renews the lease, in one attempt that takes at most two seconds. Fails with `LeaseLost` if the lease has run out: it cannot be
     /// renewed then, because other nodes may have the sessions.
     pub async fn renew_lease(&self) -> Result<(), StorageError> {
         let query = sqlx::query(
@@ -122,10 +127,16 @@ impl PostgresNode {
             true => StorageError::Unavailable { seconds: 2, source: error },
             false => error.into(),
         })?;
-        if renewed.is_empty() {
-            return Err(StorageError::LeaseLost);
+        match renewed.is_empty() {
+            true => Err(StorageError::LeaseLost),
+            false => Ok(()),
         }
-        self.state.release_dropped_claims().await
+    }
+
+    /// Makes all statements of this process fail with `LeaseLost`, also those that wait for the
+    /// database: nothing that depends on them goes on.
+    pub fn abandon(&self) {
+        self.state.database.abandon();
     }
 
     /// Stops this node from claiming due sessions.
@@ -149,9 +160,40 @@ impl PostgresNode {
         Ok(())
     }
 
+    /// Ends the leases of nodes on this host whose process does not run any more, so that their
+    /// sessions do not wait until the leases run out.
+    pub async fn end_leases_of_ended_processes(
+        &self,
+        is_running: impl Fn(u32) -> bool,
+    ) -> Result<(), StorageError> {
+        let query = || {
+            sqlx::query("SELECT id, process_id FROM node WHERE host = $1 AND id <> $2")
+                .bind(&self.state.host)
+                .bind(self.state.id)
+        };
+        let mut ended: Vec<Uuid> = Vec::new();
+        for row in self.state.database.fetch_with_retries(query).await? {
+            let process: i64 = row.try_get(1)?;
+            if !u32::try_from(process).is_ok_and(&is_running) {
+                ended.push(row.try_get(0)?);
+            }
+        }
+        if ended.is_empty() {
+            return Ok(());
+        }
+        let query = || {
+            sqlx::query("UPDATE node SET lease = now() - interval '3 s' WHERE id = ANY($1)")
+                .bind(&ended)
+        };
+        self.state.database.fetch_with_retries(query).await?;
+        Ok(())
+    }
+
     /// Removes nodes whose lease ran out more than two seconds ago, and makes their sessions due,
-    /// and idle sessions with queued operations too. Every node does this from time to time.
+    /// and idle sessions with queued operations too. Releases the sessions whose claims this process
+    /// has dropped. Every node does this from time to time.
     pub async fn sweep(&self) -> Result<SweepReport, StorageError> {
+        self.state.release_dropped_claims().await?;
         let query = || {
             sqlx::query(
                 "WITH dead AS (
@@ -197,29 +239,51 @@ impl NodeState {
         Ok(())
     }
 
+    /// Releases claims. A session with queued operations is due, whatever its state was.
     async fn release_claims(&self, claims: &[DroppedClaim]) -> Result<(), StorageError> {
         let tenants: Vec<Uuid> = claims.iter().map(|claim| claim.key.tenant.0).collect();
         let sessions: Vec<Uuid> = claims.iter().map(|claim| claim.key.session.0).collect();
         let epochs: Vec<Option<i64>> = claims.iter().map(|claim| claim.epoch).collect();
+        let states: Vec<Option<i16>> =
+            claims.iter().map(|claim| state_number(claim.state)).collect();
         let query = || {
-            sqlx::query(
-                "UPDATE session SET node = NULL, attempts = 0, due = now(),
-                   state = CASE WHEN EXISTS (
-                     SELECT 1 FROM inbox
-                     WHERE inbox.tenant = session.tenant AND inbox.session = session.id)
-                   THEN 1 ELSE 0 END
-                 FROM unnest($2::uuid[], $3::uuid[], $4::bigint[])
-                   AS claim (tenant, session, epoch)
-                 WHERE session.tenant = claim.tenant AND session.id = claim.session
-                   AND (claim.epoch IS NULL OR session.epoch = claim.epoch)
-                   AND session.node = $1",
-            )
-            .bind(self.id)
-            .bind(&tenants)
-            .bind(&sessions)
-            .bind(&epochs)
+            sqlx::query(RELEASE_QUERY)
+                .bind(self.id)
+                .bind(&tenants)
+                .bind(&sessions)
+                .bind(&epochs)
+                .bind(&states)
+                .bind(MAX_ATTEMPTS)
         };
         self.database.fetch_with_retries(query).await?;
         Ok(())
     }
+}
+
+/// A claim that was dropped has no state: it failed if there was work to do, for which `due` stands.
+const RELEASE_QUERY: &str = "
+    UPDATE session SET node = NULL,
+      attempts = CASE WHEN coalesce(claim.state = 5, due IS NOT NULL)
+        THEN greatest(attempts, 1) ELSE 0 END,
+      state = CASE WHEN is_queued THEN 1 WHEN claim.state <> 5 THEN claim.state
+        WHEN claim.state IS NULL AND due IS NULL THEN 0 WHEN attempts >= $6 THEN 4 ELSE 1 END,
+      due = CASE WHEN is_queued OR claim.state = 1 THEN now()
+        WHEN coalesce(claim.state = 5, due IS NOT NULL)
+        THEN now() + make_interval(secs => 5 * greatest(attempts, 1)) END
+    FROM unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::smallint[])
+        AS claim (tenant, session, epoch, state),
+      LATERAL (SELECT EXISTS (SELECT 1 FROM inbox
+        WHERE inbox.tenant = claim.tenant AND inbox.session = claim.session) AS is_queued) AS queue
+    WHERE session.tenant = claim.tenant AND session.id = claim.session
+      AND (claim.epoch IS NULL OR session.epoch = claim.epoch)
+      AND session.node = $1";
+
+/// Returns the number that stands for a state; `None` for a claim that was not released.
+fn state_number(state: Option<ReleaseState>) -> Option<i16> {
+    Some(match state? {
+        ReleaseState::Idle => 0,
+        ReleaseState::Due => 1,
+        ReleaseState::Waiting => 3,
+        ReleaseState::Failed => 5,
+    })
 }

@@ -140,10 +140,16 @@ pub fn registration() -> NodeRegistration {
         host: "host".into(),
         process_id: std::process::id(),
         address: "https://node.test".into(),
+        token: "token of a node".into(),
         version: "0".into(),
         capacity: 10,
         lease: LONG_LEASE,
     }
+}
+
+/// The folder of sessions without a first fact.
+pub fn any_folder() -> Vec<String> {
+    vec![String::new()]
 }
 
 pub fn session(number: u128) -> SessionId {

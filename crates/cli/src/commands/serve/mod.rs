@@ -2,9 +2,12 @@
 //!
 //! The order of the start matters: lock, TCP, socket, sessions that were under way, clients. An
 //! address that is in use cuts no turn off, and clients that connect early wait until the sessions
-//! of the last server are open again. Start reading at [`run_serve`].
+//! of the last server are open again. A node of a fleet joins it after TCP, because the other nodes
+//! learn its address, and claims sessions instead of opening the last ones. Start reading at
+//! [`run_serve`].
 
 mod access_log;
+mod fleet;
 mod metrics;
 mod served_sessions;
 mod tokens;
@@ -17,6 +20,7 @@ use crate::terminal::question_queue::ServerSignals;
 use crate::{CliExit, now_millis};
 use access_log::AccessLog;
 use anyhow::{Context, bail};
+use fleet::JoinedFleet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +35,9 @@ use windlass_server::{
     ApiServer, FrontendService, ServerConfig, SocketEndpoint, TcpEndpoint, TcpSecurity, TlsIdentity,
 };
 
-/// Time after which an idle session without clients is closed.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
+/// Time for sessions to end when the lease of the node was lost. With the time without a renewal, it
+/// is shorter than the lease.
+const LEASE_LOST_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time for sessions to end when the server stops.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Limit for a server to stop that `windlass serve stop` has asked to.
@@ -60,56 +65,155 @@ pub(crate) async fn run_serve(args: ServeArgs) -> anyhow::Result<CliExit> {
     let Some(lock) = files.try_lock(&socket)? else {
         bail!("a server is running already; see `windlass ps`. To end it: `windlass serve stop`");
     };
-    let roots = served_roots(&args.root, &dirs, root)?;
-    let security = tcp_security(&args)?;
-    let hub = new_hub(&args, dirs, roots.clone());
-    let mut signals = ServerSignals::new()?;
-    // A broken config of a root is reported before anything is served.
-    for root in &roots {
-        hub.workspace(root).await?.state().inspect_engine().await?;
-    }
     let tokens = LockedTokens::load(&files)?;
-    let server = new_server(&args, (&hub, &roots), &tokens);
-    let tcp_endpoint = bind_tcp(&args, &security).await?;
-    let endpoint = bind_socket(&files, (&lock, &socket))?;
-    served_sessions::resume_sessions(&hub, &files).await?;
-    let stop = CancellationToken::new();
-    let mut listeners = JoinSet::new();
-    if let Some(endpoint) = endpoint {
-        listeners.spawn(Arc::clone(&server).serve_socket(endpoint, stop.clone()));
-    }
-    if let Some(endpoint) = tcp_endpoint {
-        let (server, stop) = (Arc::clone(&server), stop.clone());
-        listeners.spawn(async move {
-            if let Err(error) = server.serve_tcp(endpoint, security, stop).await {
-                output::print_error(&format!("the TCP listener failed: {error}"));
-            }
-        });
-    }
-    let names: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
-    output::print_note(&format!(
-        "serving {}. `windlass attach` opens the terminal UI, Ctrl-C stops the server",
-        names.join(", ")
-    ));
-    hub.follow_served_sessions(files.clone(), stop.clone());
-    signals.wait().await;
-    output::print_note("stopping; turns under way resume when the server starts again");
-    stop.cancel();
-    // Sessions of a server that stops in order are not the reason.
-    let open = hub.subscribe_to_open_sessions().borrow().clone();
-    served_sessions::save_open(&files, &open, true)?;
-    let closing = async {
-        while listeners.join_next().await.is_some() {}
-        hub.shut_down(CLOSE_TIMEOUT).await;
+    let setup = ServeSetup {
+        roots: served_roots(&args.root, &dirs, root)?,
+        security: tcp_security(&args)?,
+        args,
+        dirs,
+        files,
+        socket,
+        lock,
+        tokens,
     };
-    tokio::select! {
-        () = closing => {}
-        () = signals.wait() => {}
+    let mut signals = ServerSignals::new()?;
+    let mut has_joined = false;
+    while let ServeEnd::LeaseLost = setup.serve(&mut signals, has_joined).await? {
+        has_joined = true;
+        output::print_note("joining the fleet again");
     }
-    // The next server would remove it, too. It must not be that one's socket, so the lock is held.
-    let _ = LoadedProject::remove_socket(&socket);
-    drop((tokens, lock));
     Ok(CliExit::Done)
+}
+
+/// The parts of a server that stay when a node of a fleet has to start again.
+struct ServeSetup {
+    args: ServeArgs,
+    dirs: Dirs,
+    roots: Vec<PathBuf>,
+    security: TcpSecurity,
+    files: ServerFiles,
+    socket: PathBuf,
+    lock: ServerLock,
+    tokens: LockedTokens,
+}
+
+/// The reason why a server ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ServeEnd {
+    /// The user has stopped it.
+    Stopped,
+    /// The lease of the node was lost: other nodes go on with its sessions.
+    LeaseLost,
+}
+
+impl ServeSetup {
+    /// Serves clients until the user stops the server, or the node loses its lease.
+    /// A server that has been part of the fleet waits for the database.
+    async fn serve(
+        &self,
+        signals: &mut ServerSignals,
+        has_joined: bool,
+    ) -> anyhow::Result<ServeEnd> {
+        let tcp_endpoint = bind_tcp(&self.args, &self.security).await?;
+        let fleet = match &self.args.fleet {
+            Some(url) => {
+                let joining = fleet::join(url, self, (tcp_endpoint.as_ref(), has_joined));
+                tokio::select! {
+                    joined = joining => Some(joined?),
+                    () = signals.wait() => return Ok(ServeEnd::Stopped),
+                }
+            }
+            None => None,
+        };
+        let hub = new_hub(self, fleet.as_ref());
+        // A broken config of a root is reported before anything is served.
+        for root in &self.roots {
+            hub.workspace(root).await?.state().inspect_engine().await?;
+        }
+        let server = new_server(self, &hub, fleet.as_ref());
+        let endpoint = bind_socket(&self.files, (&self.lock, &self.socket))?;
+        if fleet.is_none() {
+            served_sessions::resume_sessions(&hub, &self.files).await?;
+        }
+        let stop = CancellationToken::new();
+        let mut listeners = self.start_listeners(&server, (endpoint, tcp_endpoint), &stop);
+        let names: Vec<String> = self.roots.iter().map(|root| root.display().to_string()).collect();
+        output::print_note(&format!(
+            "serving {}. `windlass attach` opens the terminal UI, Ctrl-C stops the server",
+            names.join(", ")
+        ));
+        let end = match &fleet {
+            Some(joined) => {
+                fleet::follow_fleet(&hub, joined, &self.roots);
+                tokio::select! {
+                    () = signals.wait() => ServeEnd::Stopped,
+                    reason = joined.node.keep_lease() => {
+                        output::print_error(&format!("{reason}. Its sessions are closed here"));
+                        ServeEnd::LeaseLost
+                    }
+                }
+            }
+            None => {
+                hub.follow_served_sessions(self.files.clone(), stop.clone());
+                signals.wait().await;
+                ServeEnd::Stopped
+            }
+        };
+        if end == ServeEnd::Stopped {
+            let next = match &fleet {
+                Some(_) => "another node goes on with turns under way",
+                None => "turns under way resume when the server starts again",
+            };
+            output::print_note(&format!("stopping; {next}"));
+        }
+        // The streams of clients end before their sessions fail.
+        stop.cancel();
+        if let (Some(joined), ServeEnd::LeaseLost) = (&fleet, end) {
+            joined.node.node.abandon();
+        }
+        if fleet.is_none() {
+            // Sessions of a server that stops in order are not the reason.
+            let open = hub.subscribe_to_open_sessions().borrow().clone();
+            served_sessions::save_open(&self.files, &open, true)?;
+        }
+        let closing = async {
+            while listeners.join_next().await.is_some() {}
+            match (&fleet, end) {
+                (Some(joined), ServeEnd::Stopped) => fleet::leave(&hub, joined).await,
+                (Some(_), ServeEnd::LeaseLost) => hub.shut_down_at_once(LEASE_LOST_TIMEOUT).await,
+                (None, _) => hub.shut_down(CLOSE_TIMEOUT).await,
+            }
+        };
+        tokio::select! {
+            () = closing => {}
+            () = signals.wait() => {}
+        }
+        // The next server would remove it, too. It must not be that one's socket, so the lock is held.
+        let _ = LoadedProject::remove_socket(&self.socket);
+        Ok(end)
+    }
+
+    fn start_listeners(
+        &self,
+        server: &Arc<ApiServer>,
+        (socket, tcp): (Option<SocketEndpoint>, Option<TcpEndpoint>),
+        stop: &CancellationToken,
+    ) -> JoinSet<()> {
+        let mut listeners = JoinSet::new();
+        if let Some(endpoint) = socket {
+            listeners.spawn(Arc::clone(server).serve_socket(endpoint, stop.clone()));
+        }
+        if let Some(endpoint) = tcp {
+            let (server, stop) = (Arc::clone(server), stop.clone());
+            let security = self.security.clone();
+            listeners.spawn(async move {
+                if let Err(error) = server.serve_tcp(endpoint, security, stop).await {
+                    output::print_error(&format!("the TCP listener failed: {error}"));
+                }
+            });
+        }
+        listeners
+    }
 }
 
 /// Listens on the socket, if this system has Unix sockets.
@@ -157,30 +261,39 @@ fn served_roots(
     Ok(roots)
 }
 
-fn new_hub(args: &ServeArgs, dirs: Dirs, roots: Vec<PathBuf>) -> Arc<SessionHub> {
+fn new_hub(setup: &ServeSetup, fleet: Option<&JoinedFleet>) -> Arc<SessionHub> {
+    let args = &setup.args;
     let options = HubOptions {
-        roots: Some(roots),
+        roots: Some(setup.roots.clone()),
         flags: args.mode_args.to_config_flags(args.model.clone()),
         agent: None,
         unattended: UnattendedPolicy::Wait,
-        idle_timeout: Some(IDLE_TIMEOUT),
+        idle_timeout: Some(Duration::from_secs(args.idle_timeout)),
+        max_open_sessions: args.capacity as usize,
+        fleet: fleet.map(|joined| Arc::clone(&joined.node)),
     };
-    SessionHub::new(dirs, ProjectContext::default(), options)
+    let context = match fleet {
+        Some(joined) => ProjectContext::with_log(joined.node.shared_log()),
+        None => ProjectContext::default(),
+    };
+    SessionHub::new(setup.dirs.clone(), context, options)
 }
 
 fn new_server(
-    args: &ServeArgs,
-    (hub, roots): (&Arc<SessionHub>, &[PathBuf]),
-    tokens: &LockedTokens,
+    setup: &ServeSetup,
+    hub: &Arc<SessionHub>,
+    fleet: Option<&JoinedFleet>,
 ) -> Arc<ApiServer> {
     let log = AccessLog::default();
+    let own_host = fleet.and_then(|joined| joined.host.clone());
     let config = ServerConfig {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         host_name: LoadedProject::host_name(),
-        roots: roots.iter().map(|root| workspace_name(root)).collect(),
+        roots: setup.roots.iter().map(|root| workspace_name(root)).collect(),
         user_name: crate::local_client(ClientKind::Program).name,
-        extra_hosts: args.host.clone(),
-        tokens: Arc::clone(&tokens.tokens),
+        extra_hosts: setup.args.host.iter().cloned().chain(own_host).collect(),
+        tokens: Arc::clone(&setup.tokens.tokens),
+        node_token: fleet.map(|joined| joined.token.clone()),
         clock: Box::new(now_millis),
         random: Box::new(|| {
             let bits = LoadedProject::random_bytes();

@@ -4,7 +4,7 @@
 mod server;
 
 use super::*;
-use crate::session_hub::{HubOptions, SessionHub};
+use crate::session_hub::{HubOptions, MAX_OPEN_SESSIONS, SessionHub};
 use crate::setup::ProjectContext;
 use crate::workspace_host::{ConfigChange, WorkspaceHost, WorkspaceState};
 use futures_util::StreamExt;
@@ -78,6 +78,8 @@ impl TestFrontend {
             agent: None,
             unattended: UnattendedPolicy::Wait,
             idle_timeout: None,
+            max_open_sessions: MAX_OPEN_SESSIONS,
+            fleet: None,
         };
         let hub = SessionHub::new(dirs, ProjectContext::default(), options);
         let folders = LocalFolders { home: folder.path().to_owned(), working: root.clone() };

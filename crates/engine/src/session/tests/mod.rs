@@ -24,10 +24,10 @@ mod render_log;
 mod simulation;
 mod subagents;
 
-use super::{CallDescriber, SessionConfig, TurnLimits};
+use super::{CallDescriber, Session, SessionConfig, TurnLimits};
 use render_log::{render_log, render_requests};
 use simulation::SessionSimulation;
-use windlass_protocol::CallDescription;
+use windlass_protocol::{CallDescription, Fact, FactRecord, SessionId, UnixMillis};
 use windlass_testkit::Case;
 use windlass_testkit::case_file::CaseSection;
 use windlass_testkit::log_grammar;
@@ -40,6 +40,15 @@ fn config(limits: TurnLimits) -> SessionConfig {
         CallDescription { is_polling: tool == "job", ..description }
     });
     SessionConfig { model: "p/m".into(), limits, call_describer, ..SessionConfig::default() }
+}
+
+/// Returns a session as it is opened from its log.
+fn replay(log: &[Fact]) -> Session {
+    let session = SessionId(uuid::Uuid::nil());
+    let record =
+        |(seq, fact): (u64, &Fact)| FactRecord::new(session, seq, UnixMillis(0), fact.clone());
+    let records: Vec<FactRecord> = (1..).zip(log).map(record).collect();
+    Session::replay(&records, config(TurnLimits::default()))
 }
 
 windlass_testkit::cases!(golden, "session/cases":

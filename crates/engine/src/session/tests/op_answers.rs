@@ -4,8 +4,8 @@ use crate::session::{InputTimeAndId, Session, SessionEffect, SessionInput, TurnL
 use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::{
-    CallId, Fact, FactRecord, FinishReason, LiveEvent, ModelStreamKind, OpError, PermissionAnswer,
-    SessionId, SessionOp, StreamedText, TokenUsage, ToolAccess, UnixMillis,
+    CallId, Fact, FinishReason, LiveEvent, ModelStreamKind, OpError, PermissionAnswer, SessionOp,
+    StreamedText, TokenUsage, ToolAccess, UnixMillis,
 };
 use windlass_toolkit::CallIntent;
 
@@ -124,12 +124,7 @@ impl OpTestSession {
     }
 
     fn reopen(&mut self) {
-        let session = SessionId(Uuid::nil());
-        let records = (1..)
-            .zip(&self.log)
-            .map(|(seq, fact)| FactRecord::new(session, seq, UnixMillis(0), fact.clone()));
-        let records: Vec<FactRecord> = records.collect();
-        self.session = Session::replay(&records, super::config(TurnLimits::default()));
+        self.session = super::replay(&self.log);
         self.apply(SessionInput::Resume);
     }
 

@@ -68,6 +68,12 @@ impl QuestionTestSession {
         self.apply(SessionInput::PermissionRequested { turn: 1, call: self.call(), intent });
     }
 
+    /// Opens the session from its log, as after a crash, and starts its call again.
+    fn reopen(&mut self) {
+        self.session = super::replay(&self.log);
+        self.apply(SessionInput::Resume);
+    }
+
     fn call(&self) -> CallId {
         self.call.unwrap()
     }
@@ -165,6 +171,38 @@ fn the_mode_changes_only_by_a_valid_answer_of_the_user() {
         asked: None,
     }));
     assert_eq!((env.mode(), env.answers.len()), (None, 1), "the user declined to answer");
+}
+
+#[test]
+fn a_question_of_an_earlier_process_can_be_answered_before_the_call_asks_again() {
+    for (effect, mode) in
+        [(QuestionEffect::None, None), (QuestionEffect::SetMode, Some(PermissionMode::Auto))]
+    {
+        let mut env = QuestionTestSession::new();
+        env.ask(vec![question()], effect);
+        env.reopen();
+        env.answer(&[&["mine"]]);
+        assert!(matches!(env.refusals.pop(), Some(OpError::Invalid { .. })));
+        env.answer(&[&["auto"]]);
+        assert_eq!((env.count("question_answered"), env.answers.len()), (1, 0));
+        env.answer(&[&["no"]]);
+        assert!(matches!(env.refusals.pop(), Some(OpError::AlreadyAnswered { .. })));
+        assert_eq!(env.mode(), None, "the effect is not known yet");
+        env.declare_intent();
+        env.ask(vec![question()], effect);
+        assert_eq!((env.count("question_asked"), env.answers.len(), env.mode()), (1, 1, mode));
+        // The answer has its effect once.
+        env.ask(vec![question()], effect);
+        assert_eq!(env.count("mode_changed"), usize::from(mode.is_some()));
+    }
+    // The answer is for what was asked, not for what the call asks now.
+    let mut env = QuestionTestSession::new();
+    env.ask(vec![question()], QuestionEffect::SetMode);
+    env.reopen();
+    env.answer(&[&["auto"]]);
+    env.declare_intent();
+    env.ask(vec![question(), question()], QuestionEffect::SetMode);
+    assert_eq!((env.count("question_asked"), env.answers.len(), env.mode()), (2, 0, None));
 }
 
 #[test]

@@ -300,7 +300,10 @@ impl LinearUi {
         match message {
             HostMessage::Event { event } => self.on_event(&event),
             HostMessage::Response { id, response } => {
-                let is_refused = !matches!(response, Ok(HostResponse::OpAccepted { .. }));
+                let is_refused = !matches!(
+                    response,
+                    Ok(HostResponse::OpAccepted { .. } | HostResponse::OpQueued)
+                );
                 let answer_failed = self.questions.on_response(id, &response) && is_refused;
                 if let Some(pending) = self.pending_responses.remove(&id) {
                     self.on_response(pending, response);

@@ -1,0 +1,161 @@
+//! The work of a node of a fleet besides its clients: it claims sessions that are due, delivers
+//! operations that wait in the database, and makes the sessions of nodes that have ended due.
+
+use super::{CLOSE_TIMEOUT, ServeSetup};
+use crate::fleet_node::FleetNode;
+use crate::session_hub::SessionHub;
+use crate::setup::LoadedProject;
+use crate::terminal::output;
+use anyhow::Context;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use secrecy::SecretString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use windlass_protocol::SessionId;
+use windlass_protocol::display_text::workspace_name;
+use windlass_server::{ServerAddress, TOKEN_PREFIX, TcpEndpoint, TcpSecurity};
+use windlass_storage::StorageError;
+
+/// Time between two looks for due sessions and for operations that wait.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two looks for nodes that have ended.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(3);
+/// Time between two attempts to join.
+const JOIN_INTERVAL: Duration = Duration::from_secs(2);
+/// Maximum number of due sessions that a node claims at once.
+const MAX_CLAIMS: usize = 8;
+
+/// A node that has joined its fleet.
+pub(super) struct JoinedFleet {
+    pub(super) node: Arc<FleetNode>,
+    /// The token with which other nodes send requests to this one.
+    pub(super) token: SecretString,
+    /// The host in the address of this node.
+    pub(super) host: Option<String>,
+}
+
+/// Joins the fleet of a database. A node that has joined before tries until the database answers.
+pub(super) async fn join(
+    url: &str,
+    setup: &ServeSetup,
+    (endpoint, has_joined): (Option<&TcpEndpoint>, bool),
+) -> anyhow::Result<JoinedFleet> {
+    let random = LoadedProject::random_bytes()?;
+    let token = format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(random));
+    crate::redact::add_secret(&token);
+    let token = SecretString::from(token);
+    let (address, host) = match (&setup.args.fleet_address, endpoint) {
+        (Some(address), _) => {
+            let host = ServerAddress::host_of(address);
+            let host = host.with_context(|| format!("{address} is not a URL with a host"))?;
+            (address.clone(), Some(host))
+        }
+        (None, Some(endpoint)) => {
+            let is_encrypted = matches!(setup.security, TcpSecurity::Tls(_));
+            let scheme = if is_encrypted { "https" } else { "http" };
+            (format!("{scheme}://{}", endpoint.local_address()?), None)
+        }
+        (None, None) => (String::new(), None),
+    };
+    let (copies, capacity) = (&setup.dirs.data, setup.args.capacity);
+    loop {
+        match FleetNode::join(url, (address.clone(), &token), capacity, copies).await {
+            Ok(node) => return Ok(JoinedFleet { node: Arc::new(node), token, host }),
+            Err(error) if has_joined => {
+                output::print_error(&format!("the node has not joined yet: {error:#}"));
+                tokio::time::sleep(JOIN_INTERVAL).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Does the work of a node until the hub shuts down.
+pub(super) fn follow_fleet(hub: &Arc<SessionHub>, fleet: &JoinedFleet, roots: &[PathBuf]) {
+    let roots: Vec<String> = roots.iter().map(|root| workspace_name(root)).collect();
+    let (own, node) = (Arc::clone(hub), Arc::clone(&fleet.node));
+    hub.spawn_until_stopped(async move {
+        loop {
+            if let Err(error) = claim_due_sessions(&own, &node, &roots).await {
+                tracing::warn!(%error, "due sessions were not claimed");
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    });
+    let (own, node) = (Arc::clone(hub), Arc::clone(&fleet.node));
+    hub.spawn_until_stopped(async move {
+        loop {
+            match node.node.sessions_with_queued_ops().await {
+                Ok(sessions) => {
+                    let sessions: Vec<SessionId> =
+                        sessions.into_iter().map(|(_, session)| session).collect();
+                    own.deliver_queued_ops(&sessions).await;
+                }
+                Err(error) => tracing::warn!(%error, "queued operations were not read"),
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    });
+    let node = Arc::clone(&fleet.node);
+    hub.spawn_until_stopped(async move {
+        loop {
+            if let Err(error) = sweep(&node).await {
+                tracing::warn!(%error, "nodes that have ended were not looked for");
+            }
+            tokio::time::sleep(SWEEP_INTERVAL).await;
+        }
+    });
+}
+
+/// Claims due sessions and opens them.
+async fn claim_due_sessions(
+    hub: &Arc<SessionHub>,
+    node: &FleetNode,
+    roots: &[String],
+) -> Result<(), StorageError> {
+    loop {
+        let places = hub.free_places().min(MAX_CLAIMS);
+        let due = match places {
+            0 => return Ok(()),
+            places => node.node.claim_due(roots, places).await?,
+        };
+        let has_more = due.len() == places;
+        let opening = due.into_iter().map(|due| async {
+            let session = due.claim.session;
+            if let Err(error) = hub.resume_due(due.claim).await {
+                output::print_note(&format!("session {session} is not resumed: {error}"));
+            }
+        });
+        futures_util::future::join_all(opening).await;
+        if !has_more {
+            return Ok(());
+        }
+    }
+}
+
+/// Makes the sessions of nodes that have ended due.
+async fn sweep(node: &FleetNode) -> Result<(), StorageError> {
+    node.node.end_leases_of_ended_processes(LoadedProject::is_process_running).await?;
+    let report = node.node.sweep().await?;
+    if report.poisoned > 0 {
+        output::print_note(&format!(
+            "{} that ended several nodes are resumed only when a user opens them",
+            windlass_protocol::display_text::pluralize(report.poisoned as usize, "session"),
+        ));
+    }
+    Ok(())
+}
+
+/// Leaves the fleet: closes all sessions, which other nodes go on with.
+pub(super) async fn leave(hub: &SessionHub, fleet: &JoinedFleet) {
+    let node = &fleet.node.node;
+    if let Err(error) = node.drain().await {
+        tracing::warn!(%error, "the node may claim sessions until it has stopped");
+    }
+    hub.shut_down(CLOSE_TIMEOUT).await;
+    if let Err(error) = node.leave().await {
+        output::print_error(&format!("the lease of this node ends later: {error}"));
+    }
+}

@@ -1,0 +1,203 @@
+//! This process as a node of a fleet: its lease, and its connections to the other nodes.
+//!
+//! The node may run sessions only while its lease is valid. It stops by itself before the lease runs
+//! out, by a clock that cannot be set. Start reading at [`FleetNode::join`], then
+//! [`FleetNode::keep_lease`].
+
+use crate::setup::LoadedProject;
+use anyhow::Context;
+use secrecy::{ExposeSecret, SecretString};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::Instant;
+use uuid::Uuid;
+use windlass_protocol::mutex_lock::lock;
+use windlass_protocol::{Fault, RequestError, SessionId};
+use windlass_server::{RemoteHost, ServerAddress};
+use windlass_storage::postgres::{
+    InboxOp, NodeEndpoint, NodeRegistration, PostgresDatabase, PostgresNode,
+};
+use windlass_storage::{Log, PostgresLog, StorageError};
+
+/// Validity of a lease after each renewal.
+const LEASE_VALIDITY: Duration = Duration::from_secs(15);
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(4);
+/// Time between attempts to renew a lease when the database does not answer.
+const RENEWAL_RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Time without a renewal after which the node stops. What is left of the lease is the time for
+/// calls to end.
+const MAX_TIME_WITHOUT_RENEWAL: Duration = Duration::from_secs(11);
+/// Limit for a connection to another node.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Time for which a node that did not answer is not asked again.
+const RECONNECT_INTERVAL: Duration = Duration::from_secs(2);
+const MAX_NODE_CONNECTIONS: usize = 64;
+/// Connections to the database, besides the one for the lease.
+const MAX_CONNECTIONS: u32 = 16;
+/// The tenant of all sessions.
+const TENANT: &str = "default";
+
+/// A node of a fleet.
+pub(crate) struct FleetNode {
+    pub(crate) node: PostgresNode,
+    pub(crate) log: Arc<PostgresLog>,
+    /// The time at which the request for the current lease was sent.
+    joined_at: Instant,
+    /// Connections to other nodes.
+    remotes: Mutex<HashMap<Uuid, NodeConnection>>,
+}
+
+/// The connection to another node.
+#[derive(Clone)]
+enum NodeConnection {
+    Open(RemoteHost),
+    /// The node did not answer at this time.
+    Failed(Instant),
+}
+
+/// The place where a session is open.
+pub(crate) enum SessionPlace {
+    /// No node with a valid lease has it, or this one does.
+    NotElsewhere,
+    /// Another node has it, and cannot be reached.
+    Unreachable,
+    /// Another node has it.
+    Node(Uuid, RemoteHost),
+}
+
+impl FleetNode {
+    /// Adds this process to the fleet of a database, and creates missing tables.
+    pub(crate) async fn join(
+        url: &str,
+        (address, token): (String, &SecretString),
+        capacity: u32,
+        data_folder: &Path,
+    ) -> anyhow::Result<FleetNode> {
+        if let Some((_, password)) = url_credentials(url) {
+            crate::redact::add_secret(password);
+        }
+        let database = PostgresDatabase::new(url, MAX_CONNECTIONS)
+            .context("the URL of `--fleet` is not valid, such as postgres://user@host/name")?;
+        database.migrate().await?;
+        let tenant = database.tenant(TENANT).await?;
+        let random_host = || LoadedProject::random_bytes().map(|bytes| format!("{bytes:?}"));
+        let joined_at = Instant::now();
+        let registration = NodeRegistration {
+            host: LoadedProject::host_identity().map_or_else(random_host, Ok)?,
+            process_id: std::process::id(),
+            address,
+            token: token.expose_secret().to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            capacity,
+            lease: LEASE_VALIDITY,
+        };
+        let node = database.join(registration).await?;
+        let log = Arc::new(node.log(tenant, data_folder)?);
+        Ok(FleetNode { node, log, joined_at, remotes: Mutex::default() })
+    }
+
+    /// Renews the lease until it is lost, or cannot be renewed in time. Returns the reason.
+    pub(crate) async fn keep_lease(&self) -> StorageError {
+        let mut renewed_at = self.joined_at;
+        let mut wait = RENEWAL_INTERVAL;
+        loop {
+            let deadline = renewed_at + MAX_TIME_WITHOUT_RENEWAL;
+            tokio::time::sleep_until(deadline.min(Instant::now() + wait)).await;
+            let sent_at = Instant::now();
+            let renewal = tokio::time::timeout_at(deadline, self.node.renew_lease()).await;
+            wait = match renewal {
+                Ok(Ok(())) => {
+                    renewed_at = sent_at;
+                    RENEWAL_INTERVAL
+                }
+                Ok(Err(error)) if matches!(error, StorageError::LeaseLost) => return error,
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "the lease was not renewed");
+                    if Instant::now() >= deadline {
+                        return error;
+                    }
+                    RENEWAL_RETRY_INTERVAL
+                }
+                Err(_) => return StorageError::LeaseLost,
+            };
+        }
+    }
+
+    /// Finds out where a session is open.
+    pub(crate) async fn place_of(&self, session: SessionId) -> Result<SessionPlace, RequestError> {
+        let holder = self.log.holder(session).await.map_err(storage_error)?;
+        let Some(NodeEndpoint { holder, token }) = holder else {
+            return Ok(SessionPlace::NotElsewhere);
+        };
+        let known = lock(&self.remotes).get(&holder.node).cloned();
+        match known {
+            Some(NodeConnection::Open(remote)) => {
+                return Ok(SessionPlace::Node(holder.node, remote));
+            }
+            Some(NodeConnection::Failed(at)) if at.elapsed() < RECONNECT_INTERVAL => {
+                return Ok(SessionPlace::Unreachable);
+            }
+            Some(NodeConnection::Failed(_)) | None => {}
+        }
+        let Ok(url) = holder.address.parse() else {
+            return Ok(SessionPlace::Unreachable);
+        };
+        let address = ServerAddress::Node(url, token.into());
+        match tokio::time::timeout(CONNECT_TIMEOUT, RemoteHost::connect(address)).await {
+            Ok(Ok(remote)) => {
+                let connection = NodeConnection::Open(remote.clone());
+                let mut remotes = lock(&self.remotes);
+                if remotes.len() >= MAX_NODE_CONNECTIONS {
+                    // Most of them are of nodes that have ended.
+                    remotes.clear();
+                }
+                remotes.insert(holder.node, connection);
+                Ok(SessionPlace::Node(holder.node, remote))
+            }
+            Ok(Err(_)) | Err(_) => {
+                tracing::debug!(node = %holder.node, "a node cannot be reached");
+                self.note_failure(holder.node);
+                Ok(SessionPlace::Unreachable)
+            }
+        }
+    }
+
+    /// Treats a node that did not answer as one that cannot be reached, for a while.
+    pub(crate) fn note_failure(&self, node: Uuid) {
+        lock(&self.remotes).insert(node, NodeConnection::Failed(Instant::now()));
+    }
+
+    /// Stores an operation for the next node that runs the session.
+    pub(crate) async fn enqueue(
+        &self,
+        session: SessionId,
+        op: &InboxOp,
+    ) -> Result<(), RequestError> {
+        self.log.enqueue(session, op).await.map_err(storage_error)
+    }
+
+    /// Returns the log as engines use it.
+    pub(crate) fn shared_log(&self) -> Arc<dyn Log> {
+        Arc::<PostgresLog>::clone(&self.log)
+    }
+}
+
+/// Returns the user and the password in a URL.
+fn url_credentials(url: &str) -> Option<(&str, &str)> {
+    let (_, rest) = url.split_once("://")?;
+    let (credentials, _) = rest.split_once('@')?;
+    credentials.split_once(':')
+}
+
+fn storage_error(error: StorageError) -> RequestError {
+    let text = error.to_string();
+    match error {
+        StorageError::SessionNotFound { .. } => RequestError::NotFound { text },
+        StorageError::Unavailable { .. } | StorageError::LeaseLost => {
+            RequestError::Unavailable { text }
+        }
+        _ => Fault::Storage { message: text }.into(),
+    }
+}

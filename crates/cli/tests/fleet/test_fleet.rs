@@ -1,0 +1,163 @@
+//! A database, a folder that all nodes see, and nodes with a home folder each.
+
+use crate::session_client::SessionClient;
+use crate::support::TestEnv;
+use crate::support::server::{TestServer, connect, soon};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
+use windlass_protocol::{AccessRight, ClientInfo, ClientKind, Fact, FactRecord, SessionId};
+use windlass_server::{Caller, FrontendService, RemoteHost};
+use windlass_testkit::postgres_server::PostgresServer;
+use windlass_testkit::{ModelScript, ScriptedModel};
+
+/// A database and a shared folder, with a scripted model.
+pub struct TestFleet {
+    pub database: PostgresServer,
+    pub model: ScriptedModel,
+    folder: tempfile::TempDir,
+}
+
+/// A node of the fleet: a home folder and a process.
+pub struct TestNode {
+    pub env: TestEnv,
+    pub server: TestServer,
+    project: PathBuf,
+}
+
+impl TestFleet {
+    /// Starts a database, and a model with these replies.
+    pub fn start(replies: &[&str]) -> TestFleet {
+        TestFleet::with_model(ModelScript::new(replies.iter().copied()))
+    }
+
+    pub fn with_model(script: ModelScript) -> TestFleet {
+        let database = PostgresServer::start(&[]);
+        database.create_database("fleet");
+        // The sandbox replaces `/tmp`.
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        std::fs::create_dir(folder.path().join("project")).unwrap();
+        TestFleet { database, model: ScriptedModel::start(script), folder }
+    }
+
+    /// Returns the folder that all nodes see.
+    pub fn project(&self) -> PathBuf {
+        self.folder.path().join("project").canonicalize().unwrap()
+    }
+
+    /// Starts a node that other nodes reach over TCP.
+    pub fn start_node(&self) -> TestNode {
+        self.start_node_with(&["--listen", "127.0.0.1:0"])
+    }
+
+    /// Starts a node.
+    pub fn start_node_with(&self, arguments: &[&str]) -> TestNode {
+        let env = TestEnv::outside_temp_folder(&[], "");
+        env.write_config(&format!(
+            r#"{{"model": "scripted/m", "titles": false, "permission": "allow",
+            "provider": {{"scripted": {{"api": "openai-chat", "base_url": "{}", "api_key": "k",
+            "models": {{"m": {{}}}}}}}}}}"#,
+            self.model.url()
+        ));
+        let server = self.start_process(&env, arguments);
+        TestNode { env, server, project: self.project() }
+    }
+
+    /// Kills the process of a node, and starts another one with its home folder.
+    pub fn replace_process(&self, node: TestNode) -> TestNode {
+        let TestNode { env, server, project } = node;
+        server.kill();
+        let server = self.start_process(&env, &["--listen", "127.0.0.1:0"]);
+        TestNode { env, server, project }
+    }
+
+    fn start_process(&self, env: &TestEnv, arguments: &[&str]) -> TestServer {
+        let (url, project) = (self.database.url("fleet"), self.project());
+        let fleet = ["--fleet", &url, "--root", project.to_str().unwrap()];
+        TestServer::start(env, &[&fleet[..], arguments].concat())
+    }
+
+    pub fn execute(&self, sql: &str) -> String {
+        self.database.execute("fleet", sql)
+    }
+
+    /// Returns the number of nodes in the database.
+    pub fn node_count(&self) -> usize {
+        self.execute("SELECT count(*) FROM node").parse().unwrap()
+    }
+
+    /// Returns the stored facts of a session.
+    pub fn facts(&self, session: SessionId) -> Vec<Fact> {
+        let sql = format!("SELECT body FROM event WHERE session = '{}' ORDER BY seq", session.0);
+        let lines = self.execute(&sql);
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Returns the path of a file in the project.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.project().join(name)
+    }
+}
+
+impl TestNode {
+    pub async fn host(&self) -> RemoteHost {
+        connect(&self.env).await
+    }
+
+    /// Returns a client of the project.
+    pub fn caller(&self, name: &str) -> Caller {
+        Caller {
+            client: ClientInfo { name: name.to_owned(), kind: ClientKind::Program },
+            right: AccessRight::Admin,
+            workspace: Some(self.project.to_str().unwrap().to_owned()),
+        }
+    }
+
+    /// Starts a session, and watches it.
+    pub async fn start_session(&self) -> SessionClient {
+        let (host, caller) = (self.host().await, self.caller("anna"));
+        let opened = soon(host.request(&caller, FrontendRequest::new_session(None))).await.unwrap();
+        let HostResponse::SessionOpened { session, .. } = opened else { panic!("{opened:?}") };
+        SessionClient::watch(host, caller, session).await
+    }
+
+    /// Watches a session from its beginning, wherever it is open.
+    pub async fn watch(&self, session: SessionId) -> SessionClient {
+        SessionClient::watch(self.host().await, self.caller("ben"), session).await
+    }
+
+    /// Sends a signal to the process.
+    pub fn signal(&self, name: &str) {
+        let id = self.server.pid().to_string();
+        let status = std::process::Command::new("kill").args([name, &id]).status().unwrap();
+        assert!(status.success());
+    }
+}
+
+/// Returns the kinds of facts without those that a takeover may repeat.
+pub fn kinds(facts: &[FactRecord]) -> Vec<String> {
+    let kind = |record: &FactRecord| -> Value { serde_json::to_value(&record.fact).unwrap() };
+    facts.iter().map(|record| kind(record)["kind"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Asserts that a client has seen each fact of a session once and in order.
+#[track_caller]
+pub fn assert_no_gaps(facts: &[FactRecord]) {
+    assert!(facts.iter().map(|record| record.seq).eq(1..=facts.len() as u64), "{facts:?}");
+}
+
+/// Waits until a condition holds.
+#[track_caller]
+pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let start = std::time::Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < crate::support::server::PATIENCE, "{what}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// Returns the lines of a file; none if it does not exist.
+pub fn lines(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
