@@ -144,7 +144,8 @@ impl PostgresServer {
         self.folder.path()
     }
 
-    fn command(&self, program: &str) -> Command {
+    /// Returns a command that runs a program of PostgreSQL as the user of the server.
+    pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.programs.join(program));
         self.run_as_user(&mut command);
         command

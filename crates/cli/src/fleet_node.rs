@@ -44,7 +44,7 @@ pub(crate) struct FleetNode {
     pub(crate) node: PostgresNode,
     pub(crate) log: Arc<PostgresLog>,
     /// The time at which the request for the current lease was sent.
-    joined_at: Instant,
+    renewed_at: Mutex<Instant>,
     /// Connections to other nodes.
     remotes: Mutex<HashMap<Uuid, NodeConnection>>,
 }
@@ -95,21 +95,21 @@ impl FleetNode {
         };
         let node = database.join(registration).await?;
         let log = Arc::new(node.log(tenant, data_folder)?);
-        Ok(FleetNode { node, log, joined_at, remotes: Mutex::default() })
+        let renewed_at = Mutex::new(joined_at);
+        Ok(FleetNode { node, log, renewed_at, remotes: Mutex::default() })
     }
 
     /// Renews the lease until it is lost, or cannot be renewed in time. Returns the reason.
     pub(crate) async fn keep_lease(&self) -> StorageError {
-        let mut renewed_at = self.joined_at;
         let mut wait = RENEWAL_INTERVAL;
         loop {
-            let deadline = renewed_at + MAX_TIME_WITHOUT_RENEWAL;
+            let deadline = *lock(&self.renewed_at) + MAX_TIME_WITHOUT_RENEWAL;
             tokio::time::sleep_until(deadline.min(Instant::now() + wait)).await;
             let sent_at = Instant::now();
             let renewal = tokio::time::timeout_at(deadline, self.node.renew_lease()).await;
             wait = match renewal {
                 Ok(Ok(())) => {
-                    renewed_at = sent_at;
+                    *lock(&self.renewed_at) = sent_at;
                     RENEWAL_INTERVAL
                 }
                 Ok(Err(error)) if matches!(error, StorageError::LeaseLost) => return error,

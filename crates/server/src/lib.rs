@@ -47,6 +47,9 @@ pub struct Caller {
     pub right: AccessRight,
     /// Folder that the request is about, if it names no session; the first root if absent.
     pub workspace: Option<String>,
+    /// True if another node of the fleet sends the request, and has checked what the client may
+    /// attach.
+    pub through_node: bool,
 }
 
 /// The part of a session's events that a client watches.

@@ -196,6 +196,8 @@ pub(crate) struct ClientIdentity {
     pub(crate) revoked: CancellationToken,
     /// Time after which the token is not valid.
     pub(crate) expires_at: Option<UnixMillis>,
+    /// True if another node of the fleet sends the request.
+    pub(crate) through_node: bool,
 }
 
 /// Identifies the client of a request by its token, its cookie or the socket.
@@ -215,6 +217,7 @@ pub(crate) fn authenticate(
                 kind: client_kind(headers, ClientKind::Program),
                 revoked: CancellationToken::new(),
                 expires_at: None,
+                through_node: false,
             });
         }
     };
@@ -238,7 +241,7 @@ pub(crate) fn authenticate(
     let TokenIdentity { name, right, revoked, expires_at } =
         identity.ok_or(RequestError::Unauthorized)?;
     let kind = client_kind(headers, default_kind);
-    Ok(ClientIdentity { name, right, kind, revoked, expires_at })
+    Ok(ClientIdentity { name, right, kind, revoked, expires_at, through_node: false })
 }
 
 /// Returns the client for whom another node of the fleet sends a request.
@@ -253,6 +256,7 @@ fn client_of_node(headers: &HeaderMap) -> Result<ClientIdentity, RequestError> {
         kind: client_kind(headers, ClientKind::Program),
         revoked: CancellationToken::new(),
         expires_at: None,
+        through_node: true,
     })
 }
 

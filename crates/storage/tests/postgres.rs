@@ -180,14 +180,24 @@ async fn a_session_that_fails_is_due_later_if_there_was_work_and_idle_otherwise(
             "SELECT state, attempts, due > now() + interval '3 s' FROM session WHERE id = '{id}'"
         ))
     };
+    // Without a fact, no turn is under way.
     let idle = log.claim(session(1)).await.unwrap();
-    log.append(&idle, 0, TIME, &[model_text("a")]).await.unwrap();
     drop(idle);
     node.sweep().await.unwrap();
     assert_eq!(state(1), "0|0|");
+    let at_work = log.claim(session(1)).await.unwrap();
+    log.append(&at_work, 0, TIME, &[model_text("a")]).await.unwrap();
+    drop(at_work);
+    node.sweep().await.unwrap();
+    assert_eq!(state(1), "1|1|t", "its turn has no end");
     let failed = log.claim(session(1)).await.unwrap();
     log.release(failed, ReleaseState::Failed).await.unwrap();
-    assert_eq!(state(1), "1|1|t");
+    assert_eq!(state(1), "1|2|t");
+    let op = InboxOp { op: OpId(Uuid::from_u128(1)), body: "{}".into() };
+    fleet.execute("UPDATE session SET state = 4, due = NULL, attempts = 3");
+    log.enqueue(session(1), &op).await.unwrap();
+    assert_eq!(state(1), "1|0|f", "a user asks for it");
+    log.remove_queued(session(1), op.op).await.unwrap();
     fleet.execute("UPDATE session SET state = 0, due = NULL");
 
     let busy = log.claim(session(2)).await.unwrap();
@@ -338,11 +348,10 @@ async fn an_operation_waits_for_the_next_claim_and_is_removed_by_its_fact() {
     assert_eq!(due.len(), 1);
     drop(due);
     other.sweep().await.unwrap();
-    assert_eq!(
-        node.claim_due(&any_folder(), 8).await.unwrap().len(),
-        1,
-        "dropped, with an operation left"
-    );
+    // It was dropped, so it is due later.
+    assert!(node.claim_due(&any_folder(), 8).await.unwrap().is_empty());
+    fleet.execute("UPDATE session SET due = now()");
+    assert_eq!(node.claim_due(&any_folder(), 8).await.unwrap().len(), 1);
 }
 
 // --- Lost connections ----------------------------------------------------------------------------

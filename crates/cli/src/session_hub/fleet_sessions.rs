@@ -16,31 +16,71 @@ use windlass_protocol::{
     AccessRight, ClientInfo, Fault, OpError, OpId, RequestError, SessionId, SessionOp, SessionQuery,
 };
 use windlass_server::{Caller, FrontendService};
-use windlass_storage::SessionClaim;
 use windlass_storage::postgres::InboxOp;
+use windlass_storage::{Log, ReleaseState, SessionClaim};
 
 /// Limit for another node to answer an operation, before it is queued.
 const FORWARD_TIMEOUT: Duration = Duration::from_secs(5);
+/// Limit for another node to answer another request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Limit for a session to answer an operation that was queued, before the next round.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl SessionHub {
-    /// Answers a request about a session that another node of the fleet has. Returns `None` if this
-    /// process answers it.
-    pub(super) async fn answer_elsewhere(
+    /// Answers a request in a fleet: by the node that has the session, or by this process. The session
+    /// may move meanwhile, so it is looked for twice.
+    pub(super) async fn answer_in_fleet(
         &self,
         caller: &Caller,
+        request: FrontendRequest,
+    ) -> Result<HostResponse, RequestError> {
+        let Some(session) = session_of_request(&request) else {
+            return self.answer(caller, request).await;
+        };
+        if let Some(response) = self.answer_elsewhere(caller, session, &request).await? {
+            return Ok(response);
+        }
+        let answer = self.answer(caller, request.clone()).await;
+        let has_moved = matches!(
+            answer,
+            Ok(HostResponse::OpRejected { error: OpError::Stopped })
+                | Err(RequestError::Failed {
+                    fault: Fault::SessionBusy { .. } | Fault::SessionMoved { .. },
+                })
+        );
+        if has_moved
+            && let Some(response) = self.answer_elsewhere(caller, session, &request).await?
+        {
+            return Ok(response);
+        }
+        answer
+    }
+
+    /// Answers a request about a session that this process does not have open. Returns `None` if this
+    /// process answers it all the same.
+    async fn answer_elsewhere(
+        &self,
+        caller: &Caller,
+        session: SessionId,
         request: &FrontendRequest,
     ) -> Result<Option<HostResponse>, RequestError> {
         let Some(fleet) = &self.options.fleet else { return Ok(None) };
-        let Some(session) = session_of_request(request) else { return Ok(None) };
         if self.open_session(session).is_some() {
             return Ok(None);
         }
-        // A session that the client may not see does not exist.
-        self.workspace_of(session).await?;
+        let known = self.workspace_of(session).await;
         let place = fleet.place_of(session).await?;
+        if let (Err(error), false) = (&known, matches!(place, SessionPlace::Node(..))) {
+            // A session that the client may not see does not exist. One without a fact is known to
+            // its node only.
+            return Err(error.clone());
+        }
         if let FrontendRequest::SessionOp { id, op, .. } = request {
+            if known.is_ok()
+                && let Err(error) = self.check_attachments(caller, session, op).await?
+            {
+                return Ok(Some(HostResponse::OpRejected { error }));
+            }
             let id = id.unwrap_or_else(windlass_engine::new_op_id);
             let answer = self.submit_to(fleet, place, caller, (session, id, op)).await?;
             return Ok(Some(answer));
@@ -48,7 +88,9 @@ impl SessionHub {
         match place {
             SessionPlace::NotElsewhere => Ok(None),
             SessionPlace::Node(node, remote) => {
-                let answer = remote.request(caller, request.clone()).await;
+                let answer = remote.request(caller, request.clone());
+                let answer = tokio::time::timeout(REQUEST_TIMEOUT, answer).await;
+                let answer = answer.unwrap_or_else(|_| Err(unreachable_node(session)));
                 if let Err(RequestError::Unavailable { .. }) = &answer {
                     fleet.note_failure(node);
                 }
@@ -61,13 +103,7 @@ impl SessionHub {
                     let head = engine.last_position(session).await?.seq;
                     Ok(Some(HostResponse::SessionOpened { session, head, model: None }))
                 }
-                _ => {
-                    let text = format!(
-                        "session {session} is open on another node, which does not answer. Try \
-                         again later"
-                    );
-                    Err(RequestError::Unavailable { text })
-                }
+                _ => Err(unreachable_node(session)),
             },
         }
     }
@@ -97,6 +133,8 @@ impl SessionHub {
                 Ok(_) => match self.submit(session, (Some(id), op.clone()), caller).await? {
                     Ok(seq) => return Ok(HostResponse::OpAccepted { seq }),
                     Err(OpError::Stopped) => {}
+                    // The call has not asked its question again yet.
+                    Err(OpError::NoQuestion) => {}
                     Err(error) => return Ok(HostResponse::OpRejected { error }),
                 },
                 Err(RequestError::TooMany { .. } | RequestError::Unavailable { .. }) => {}
@@ -135,7 +173,18 @@ impl SessionHub {
         let engine = self.with_policy(&*workspace.state().best_engine().await?);
         let lock = self.session_lock(session);
         let _opening = lock.lock().await;
-        let room = self.reserve_room().await?;
+        if let Some(stale) = self.open_session(session) {
+            let message = format!("session {session} was claimed again");
+            self.remove(&stale, Some(Fault::SessionMoved { message }));
+        }
+        let room = match (self.reserve_room().await, &self.options.fleet) {
+            (Err(error), Some(fleet)) => {
+                // Another node may have room.
+                let _ = fleet.log.release(claim, ReleaseState::Due).await;
+                return Err(error);
+            }
+            (room, _) => room?,
+        };
         let opened = engine.open_due(claim).await?;
         Ok(self.insert(Arc::clone(&workspace), opened, room))
     }
@@ -169,21 +218,39 @@ impl SessionHub {
             RequestError::from(Fault::Storage { message: error.to_string() })
         };
         for InboxOp { op: id, body } in fleet.log.queued_ops(session).await.map_err(to_fault)? {
-            match parse_queued_op(&body) {
-                Some((op, caller)) => match self.submit(session, (Some(id), op), &caller).await? {
-                    Err(OpError::Stopped) => return Ok(()),
-                    // A rejection has no other reader than the log.
-                    Err(error) => {
-                        tracing::info!(%error, %session, "a queued operation was rejected");
-                    }
-                    Ok(_) => {}
-                },
-                None => tracing::warn!(%session, op = %id.0, "a queued operation is not readable"),
+            let Some((op, caller)) = parse_queued_op(&body) else {
+                tracing::warn!(%session, op = %id.0, "a queued operation is not readable");
+                fleet.log.remove_queued(session, id).await.map_err(to_fault)?;
+                continue;
+            };
+            match self.submit(session, (Some(id), op), &caller).await? {
+                Ok(_) => {}
+                Err(OpError::Stopped) => return Ok(()),
+                // The answer waits until the call asks its question again.
+                Err(OpError::NoQuestion) if self.is_resuming(session) => continue,
+                Err(error) => tracing::info!(%error, %session, "a queued operation was rejected"),
             }
             fleet.log.remove_queued(session, id).await.map_err(to_fault)?;
         }
         Ok(())
     }
+
+    /// Returns true while a turn is under way that does not wait for the user.
+    fn is_resuming(&self, session: SessionId) -> bool {
+        let handle = self.open_session(session).and_then(|open| open.handle());
+        handle.is_some_and(|handle| {
+            let activity = handle.activity().borrow().clone();
+            activity.is_busy && !activity.is_waiting
+        })
+    }
+}
+
+/// Returns the error for a request that only another node could answer.
+fn unreachable_node(session: SessionId) -> RequestError {
+    let text = format!(
+        "session {session} is open on another node, which does not answer. Try again later"
+    );
+    RequestError::Unavailable { text }
 }
 
 /// Reads an operation and its client as `submit_to` has stored them.
@@ -193,7 +260,8 @@ fn parse_queued_op(body: &str) -> Option<(SessionOp, Caller)> {
     let op: SessionOp = serde_json::from_value(field("op")?).ok()?;
     let client: ClientInfo = serde_json::from_value(field("client")?).ok()?;
     let right: AccessRight = serde_json::from_value(field("right")?).ok()?;
-    Some((op, Caller { client, right, workspace: None }))
+    // The node that queued it has checked what it attaches.
+    Some((op, Caller { client, right, workspace: None, through_node: true }))
 }
 
 /// Returns the session of a request that only the node that has the session can answer.

@@ -12,13 +12,14 @@ use tokio::time::Instant;
 use uuid::Uuid;
 use windlass_engine::{SessionWatcher, WatchedEvent};
 use windlass_protocol::session_stream::{
-    SessionStreamItem, StreamClosingReason, StreamLag, StreamOpening, StreamReset,
+    SessionStreamItem, StreamClosing, StreamClosingReason, StreamLag, StreamOpening, StreamReset,
 };
-use windlass_protocol::{Event, EventCursor, Fault, RequestError, SessionId};
+use windlass_protocol::{Event, EventCursor, Fault, LogPosition, RequestError, SessionId};
 use windlass_server::{Caller, FrontendService, WatchOptions};
 
-/// Time between two looks for a better source of events.
-const PLACE_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two looks for a better source of events. A look interrupts the watcher of the log,
+/// which reads once a second.
+const PLACE_INTERVAL: Duration = Duration::from_millis(1_500);
 
 /// The state of the stream.
 struct FleetStream {
@@ -32,7 +33,8 @@ struct FleetStream {
     source: Source,
     /// The time of the next look for a better source.
     look_at: Instant,
-    is_open: bool,
+    /// True if the last opening was of a live source; `None` before the first one.
+    was_live: Option<bool>,
     has_ended: bool,
 }
 
@@ -57,8 +59,16 @@ impl SessionHub {
         session: SessionId,
         options: WatchOptions,
     ) -> Result<BoxStream<'static, SessionStreamItem>, RequestError> {
-        let engine = self.workspace_of(session).await?.state().inspect_engine().await?;
-        let head = engine.last_position(session).await?;
+        let head = match self.workspace_of(session).await {
+            Ok(workspace) => {
+                workspace.state().inspect_engine().await?.last_position(session).await?
+            }
+            // A session without a fact is known to its node only.
+            Err(error) => match fleet.place_of(session).await? {
+                SessionPlace::Node(..) => LogPosition::START,
+                SessionPlace::NotElsewhere | SessionPlace::Unreachable => return Err(error),
+            },
+        };
         let hub = self.own.upgrade().ok_or_else(|| RequestError::Unavailable {
             text: "the server is stopping".to_owned(),
         })?;
@@ -72,7 +82,7 @@ impl SessionHub {
             cursor,
             source: Source::None { without_nodes: false },
             look_at: Instant::now() + PLACE_INTERVAL,
-            is_open: false,
+            was_live: None,
             has_ended: false,
         };
         let items = stream::unfold(stream, |mut stream| async move {
@@ -92,6 +102,7 @@ impl FleetStream {
                 Source::None { without_nodes } => {
                     let without_nodes = *without_nodes;
                     match self.find_source(without_nodes).await {
+                        Ok(Some(item @ SessionStreamItem::Closing(_))) => return Some(item),
                         Ok(Some(item)) => Some(item),
                         Ok(None) => continue,
                         Err(error) => {
@@ -134,8 +145,8 @@ impl FleetStream {
     fn pass_on(&mut self, item: Option<SessionStreamItem>) -> Option<SessionStreamItem> {
         match item {
             Some(SessionStreamItem::Opened(opening)) => {
-                let is_first = !std::mem::replace(&mut self.is_open, true);
-                is_first.then_some(SessionStreamItem::Opened(opening))
+                let earlier = self.was_live.replace(opening.is_live);
+                (earlier != Some(opening.is_live)).then_some(SessionStreamItem::Opened(opening))
             }
             Some(SessionStreamItem::Fact(record, cursor)) => {
                 self.cursor = cursor.clone();
@@ -148,20 +159,19 @@ impl FleetStream {
                 }
                 Some(SessionStreamItem::Reset(reset))
             }
-            // The session has moved, its node has ended, or another source may be better.
-            None
-            | Some(
-                SessionStreamItem::Disconnected(_)
-                | SessionStreamItem::Stopped(Fault::SessionMoved { .. }),
-            ) => {
+            Some(SessionStreamItem::Disconnected(_)) => {
+                if let Source::Node(node, _) = &self.source {
+                    self.fleet.note_failure(*node);
+                }
                 self.leave_source();
                 None
             }
-            Some(SessionStreamItem::Closing(closing)) => {
-                if closing.reason == StreamClosingReason::SessionClosed {
-                    self.has_ended = true;
-                    return Some(SessionStreamItem::Closing(closing));
-                }
+            // The session has moved, or is closed on this node. Its events go on elsewhere.
+            None
+            | Some(
+                SessionStreamItem::Closing(_)
+                | SessionStreamItem::Stopped(Fault::SessionMoved { .. }),
+            ) => {
                 self.leave_source();
                 None
             }
@@ -174,27 +184,24 @@ impl FleetStream {
     }
 
     fn leave_source(&mut self) {
-        let without_nodes = match &self.source {
-            Source::Node(node, _) => {
-                self.fleet.note_failure(*node);
-                true
-            }
-            Source::None { .. } | Source::Here(_) | Source::Log(_) => false,
-        };
+        // It may end the same way again, until the database knows where the session is.
+        let without_nodes = matches!(self.source, Source::Node(..));
         self.source = Source::None { without_nodes };
     }
 
     /// Leaves the source if another one is better: the session has moved, perhaps from a node that
     /// does not know it yet.
     async fn look_for_better_source(&mut self) {
-        self.look_at = Instant::now() + PLACE_INTERVAL;
         let is_here = self.hub.open_session(self.session).is_some();
         let place = self.fleet.place_of(self.session).await;
+        self.look_at = Instant::now() + PLACE_INTERVAL;
         let is_best = match (&self.source, place) {
             _ if is_here => false,
             // Without the database, nothing is known to be better.
             (_, Err(_)) => true,
             (Source::Node(node, _), Ok(SessionPlace::Node(holder, _))) => *node == holder,
+            // The stream itself is alive.
+            (Source::Node(..), Ok(SessionPlace::Unreachable)) => true,
             (Source::Log(_), Ok(place)) => !matches!(place, SessionPlace::Node(..)),
             (_, Ok(_)) => false,
         };
@@ -203,8 +210,8 @@ impl FleetStream {
         }
     }
 
-    /// Finds the source of the next events. Returns the first item of the stream if the log is the
-    /// first source: it has none of its own.
+    /// Finds the source of the next events. Returns an opening if it is the log, which has none of its
+    /// own.
     async fn find_source(
         &mut self,
         without_nodes: bool,
@@ -224,17 +231,25 @@ impl FleetStream {
                 }
                 Err(error) => {
                     tracing::debug!(%error, %node, "the stream of a node was not opened");
-                    self.fleet.note_failure(node);
+                    if let RequestError::Unavailable { .. } = error {
+                        self.fleet.note_failure(node);
+                    }
                 }
             }
         }
-        let workspace = self.hub.workspace_of(self.session).await?;
+        let workspace = match self.hub.workspace_of(self.session).await {
+            // It was deleted.
+            Err(RequestError::NotFound { .. }) if self.was_live.is_some() => {
+                self.has_ended = true;
+                let reason = StreamClosingReason::SessionClosed;
+                let closing = StreamClosing { reason, retry_ms: None };
+                return Ok(Some(SessionStreamItem::Closing(closing)));
+            }
+            workspace => workspace?,
+        };
         let engine = workspace.state().inspect_engine().await?;
         let watcher = engine.watch_log(self.session, self.cursor.clone());
         self.source = Source::Log(Box::new(watcher));
-        if self.is_open {
-            return Ok(None);
-        }
         let head = engine.last_position(self.session).await?;
         Ok(Some(SessionStreamItem::Opened(StreamOpening {
             session: self.session,

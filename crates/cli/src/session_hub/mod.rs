@@ -26,6 +26,7 @@ use open_session::SessionPhase;
 use session_blobs::ReadableBlobs;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -87,6 +88,8 @@ pub(crate) struct SessionHub {
     readable_blobs: Mutex<ReadableBlobs>,
     tasks: TaskTracker,
     stop: CancellationToken,
+    /// True once no session may be opened any more.
+    is_stopping: AtomicBool,
 }
 
 impl SessionHub {
@@ -105,6 +108,7 @@ impl SessionHub {
             readable_blobs: Mutex::default(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
+            is_stopping: AtomicBool::new(false),
         })
     }
 
@@ -230,6 +234,10 @@ impl SessionHub {
     /// been idle for the longest time.
     async fn reserve_room(&self) -> Result<OwnedSemaphorePermit, RequestError> {
         loop {
+            if self.is_stopping.load(Ordering::SeqCst) {
+                let text = "the server is stopping".to_owned();
+                return Err(RequestError::Unavailable { text });
+            }
             if let Ok(room) = Arc::clone(&self.room).try_acquire_owned() {
                 return Ok(room);
             }
@@ -299,7 +307,12 @@ impl SessionHub {
 
     /// Removes a session whose loop has ended.
     fn remove(&self, open: &OpenSession, fault: Option<Fault>) {
-        self.open.send_modify(|all| drop(all.remove(&open.session)));
+        self.open.send_modify(|all| {
+            // It may have been opened again.
+            if all.get(&open.session).is_some_and(|current| std::ptr::eq(&**current, open)) {
+                all.remove(&open.session);
+            }
+        });
         open.end(fault);
         self.events.send(HostStreamItem::SessionClosed { session: open.session });
     }
@@ -357,6 +370,7 @@ impl SessionHub {
     }
 
     async fn shut_down_after_calls(&self, calls_timeout: Duration, limit: Duration) {
+        self.is_stopping.store(true, Ordering::SeqCst);
         let deadline = Instant::now() + limit;
         let closing = async {
             let closing =

@@ -31,8 +31,8 @@ impl FrontendService for SessionHub {
         caller: &Caller,
         request: FrontendRequest,
     ) -> Result<HostResponse, RequestError> {
-        let mut response = match self.answer_elsewhere(caller, &request).await? {
-            Some(response) => response,
+        let mut response = match self.options.fleet {
+            Some(_) => self.answer_in_fleet(caller, request).await?,
             None => self.answer(caller, request).await?,
         };
         if let HostResponse::Status { status } = &mut response {
@@ -84,7 +84,7 @@ impl FrontendService for SessionHub {
 
 impl SessionHub {
     /// Answers a request.
-    async fn answer(
+    pub(super) async fn answer(
         &self,
         caller: &Caller,
         request: FrontendRequest,
@@ -260,13 +260,8 @@ impl SessionHub {
             self.workspace_of(session).await?;
             return Ok(Err(OpError::Stopped));
         };
-        if let SessionOp::Prompt { attachments, .. } = &op {
-            for Attachment { name, blob, .. } in attachments {
-                if !self.may_read_blob(caller, session, blob).await? {
-                    let text = format!("`{name}` is no longer in the server. Attach it again");
-                    return Ok(Err(OpError::Invalid { text }));
-                }
-            }
+        if let Err(error) = self.check_attachments(caller, session, &op).await? {
+            return Ok(Err(error));
         }
         let Some(handle) = open.running_handle().await else { return Ok(Err(OpError::Stopped)) };
         let sender = Some(OpSender { client: caller.client.clone(), right: caller.right });
@@ -283,6 +278,24 @@ impl SessionHub {
         };
         // A session that ends answers nothing more.
         Ok(answer.await.unwrap_or(Err(OpError::Stopped)))
+    }
+
+    /// Checks that a client may use the files that it attaches. Another node that sends the request
+    /// has checked it.
+    pub(super) async fn check_attachments(
+        &self,
+        caller: &Caller,
+        session: SessionId,
+        op: &SessionOp,
+    ) -> Result<Result<(), OpError>, RequestError> {
+        let SessionOp::Prompt { attachments, .. } = op else { return Ok(Ok(())) };
+        for Attachment { name, blob, .. } in attachments {
+            if !caller.through_node && !self.may_read_blob(caller, session, blob).await? {
+                let text = format!("`{name}` is no longer in the server. Attach it again");
+                return Ok(Err(OpError::Invalid { text }));
+            }
+        }
+        Ok(Ok(()))
     }
 
     /// Opens a session, unless it is open.
@@ -336,7 +349,13 @@ impl SessionHub {
         let any = self.named_workspace(None).await?;
         let query = SessionQuery::Events { session, after: 0, limit: Some(1) };
         let first = any.state().inspect_engine().await?.query(query).await;
-        let Ok(QueryReply::Events { events }) = first else { return Err(not_found()) };
+        let events = match first {
+            Ok(QueryReply::Events { events }) => events,
+            Err(Fault::Storage { message } | Fault::SessionMoved { message }) => {
+                return Err(RequestError::Unavailable { text: message });
+            }
+            Ok(_) | Err(_) => return Err(not_found()),
+        };
         let Some(FactRecord { fact: Fact::SessionOpened { workspace, .. }, .. }) = events.first()
         else {
             // The first fact is lost: the session can be read, wherever it worked.

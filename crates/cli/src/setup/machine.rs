@@ -54,7 +54,18 @@ impl LoadedProject {
 
     /// Returns false if no process of this machine has this id.
     pub(crate) fn is_process_running(pid: u32) -> bool {
-        !cfg!(target_os = "linux") || Path::new("/proc").join(pid.to_string()).exists()
+        #[cfg(unix)]
+        {
+            use rustix::process::{Pid, test_kill_process};
+            let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+            // A process of another user may not be sent signals, but runs.
+            pid.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = pid;
+            true
+        }
     }
 
     /// Raises the number of files that this process may have open to `count`, if the system permits.

@@ -125,6 +125,42 @@ async fn an_operation_opens_an_idle_session_at_the_node_that_gets_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL"]
+async fn a_session_without_a_prompt_and_attachments_are_known_through_another_node() {
+    let fleet = TestFleet::start(&["say I see it."]);
+    let (first, second) = (fleet.start_node(), fleet.start_node());
+    let owner = first.start_session().await;
+    // Nothing of it is stored yet.
+    assert_eq!(fleet.execute("SELECT count(*) FROM event"), "0");
+    let mut watching = second.watch(owner.session).await;
+    let (host, caller) = (second.host().await, second.caller("ben"));
+    let put =
+        FrontendRequest::PutBlob { name: "a.png".to_owned(), bytes: "iVBORw0KGgo=".to_owned() };
+    let HostResponse::BlobStored { attachment } = soon(host.request(&caller, put)).await.unwrap()
+    else {
+        panic!("the file is stored")
+    };
+    let digest = attachment.blob.as_str().to_owned();
+    let op = SessionOp::Prompt {
+        text: "look".to_owned(),
+        attachments: vec![attachment],
+        delivery: Default::default(),
+        settings: Default::default(),
+    };
+    watching.submit(op).await.unwrap();
+    watching.wait_for_turn_end().await;
+    assert_no_gaps(&watching.facts);
+    let has_file = |record: &FactRecord| {
+        serde_json::to_string(&record.fact).unwrap().contains(digest.as_str())
+    };
+    assert!(watching.facts.iter().any(has_file), "{:?}", watching.facts);
+    // One that does not exist is not found.
+    let delete = FrontendRequest::DeleteSession { session: SessionId(Uuid::nil()) };
+    let answer = soon(host.request(&caller, delete)).await;
+    assert!(matches!(answer, Err(RequestError::NotFound { .. })), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
 async fn the_token_of_a_node_is_needed_to_speak_for_its_clients() {
     let fleet = TestFleet::start(&["say One."]);
     let node = fleet.start_node();

@@ -110,6 +110,7 @@ impl TestNode {
             client: ClientInfo { name: name.to_owned(), kind: ClientKind::Program },
             right: AccessRight::Admin,
             workspace: Some(self.project.to_str().unwrap().to_owned()),
+            through_node: false,
         }
     }
 
@@ -134,7 +135,7 @@ impl TestNode {
     }
 }
 
-/// Returns the kinds of facts without those that a takeover may repeat.
+/// Returns the kinds of facts.
 pub fn kinds(facts: &[FactRecord]) -> Vec<String> {
     let kind = |record: &FactRecord| -> Value { serde_json::to_value(&record.fact).unwrap() };
     facts.iter().map(|record| kind(record)["kind"].as_str().unwrap().to_owned()).collect()

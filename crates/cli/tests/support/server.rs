@@ -128,6 +128,7 @@ pub fn caller(env: &TestEnv) -> Caller {
         client: ClientInfo { name: "anna".to_owned(), kind: ClientKind::Program },
         right: AccessRight::Admin,
         workspace: Some(root.to_string_lossy().into_owned()),
+        through_node: false,
     }
 }
 

@@ -237,7 +237,7 @@ impl ServerHttp {
                         return Err(invalid("The address has no host. Use `http://HOST:PORT`."));
                     }
                 };
-                let builder = if is_loopback { builder.no_proxy() } else { builder };
+                let builder = if is_loopback || is_node { builder.no_proxy() } else { builder };
                 (builder, base, Some(token))
             }
         };
@@ -290,7 +290,7 @@ impl ServerHttp {
 /// Returns the caller of requests about the server itself.
 fn server_caller() -> Caller {
     let client = ClientInfo { name: String::new(), kind: ClientKind::Program };
-    Caller { client, right: AccessRight::Read, workspace: None }
+    Caller { client, right: AccessRight::Read, workspace: None, through_node: false }
 }
 
 /// Returns the request for a route of the server itself.

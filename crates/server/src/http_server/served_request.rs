@@ -23,6 +23,7 @@ impl ServedRequest {
             client: ClientInfo { name: client.name.clone(), kind: client.kind },
             right: client.right,
             workspace: self.parameters.workspace.clone(),
+            through_node: client.through_node,
         }
     }
 

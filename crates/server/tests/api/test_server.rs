@@ -27,6 +27,7 @@ pub fn caller(workspace: Option<&str>) -> Caller {
         client: ClientInfo { name: "ignored".to_owned(), kind: ClientKind::Terminal },
         right: AccessRight::Read,
         workspace: workspace.map(str::to_owned),
+        through_node: false,
     }
 }
 

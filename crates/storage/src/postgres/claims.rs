@@ -229,7 +229,7 @@ impl PostgresLog {
     }
 
     /// Stores an operation for a session that this node does not have. It is on the disk when this
-    /// returns. An operation that is already stored is not stored again.
+    /// returns. A poisoned session is due again, because a user asks for it. An operation that is already stored is not stored again.
     pub async fn enqueue(&self, session: SessionId, op: &InboxOp) -> Result<(), StorageError> {
         let query = || {
             sqlx::query(
@@ -238,8 +238,9 @@ impl PostgresLog {
                    SELECT tenant, id, $3, $4 FROM session WHERE tenant = $1 AND id = $2
                    ON CONFLICT DO NOTHING)
                  UPDATE session SET
-                   state = CASE WHEN node IS NULL AND state IN (0, 3) THEN 1 ELSE state END,
-                   due = CASE WHEN node IS NULL AND state IN (0, 3) THEN now() ELSE due END
+                   state = CASE WHEN node IS NULL AND state IN (0, 3, 4) THEN 1 ELSE state END,
+                   due = CASE WHEN node IS NULL AND state IN (0, 3, 4) THEN now() ELSE due END,
+                   attempts = CASE WHEN state = 4 THEN 0 ELSE attempts END
                  WHERE tenant = $1 AND id = $2
                    AND set_config('synchronous_commit', 'on', true) IS NOT NULL
                  RETURNING 1",

@@ -152,7 +152,9 @@ impl PostgresNode {
         let query = || {
             sqlx::query(
                 "WITH node_left AS (DELETE FROM node WHERE id = $1)
-                 UPDATE session SET node = NULL, state = 1, due = now() WHERE node = $1",
+                 UPDATE session SET node = NULL, due = now(),
+                   state = CASE WHEN parent IS NULL THEN 1 ELSE 0 END
+                 WHERE node = $1",
             )
             .bind(self.state.id)
         };
@@ -200,7 +202,8 @@ impl PostgresNode {
                    DELETE FROM node WHERE lease < now() - interval '2 s' RETURNING id),
                  released AS (
                    UPDATE session SET node = NULL, due = now(),
-                     state = CASE WHEN attempts >= $1 THEN 4 ELSE 1 END
+                     state = CASE WHEN parent IS NOT NULL THEN 0 WHEN attempts >= $1 THEN 4
+                       ELSE 1 END
                    FROM dead WHERE session.node = dead.id RETURNING state)
                  SELECT count(*) FILTER (WHERE state = 1), count(*) FILTER (WHERE state = 4)
                  FROM released",
@@ -260,20 +263,23 @@ impl NodeState {
     }
 }
 
-/// A claim that was dropped has no state: it failed if there was work to do, for which `due` stands.
+/// A claim that was dropped has no state: it failed if there was work to do, for which `due`, queued
+/// operations and a turn without an end stand.
 const RELEASE_QUERY: &str = "
     UPDATE session SET node = NULL,
-      attempts = CASE WHEN coalesce(claim.state = 5, due IS NOT NULL)
-        THEN greatest(attempts, 1) ELSE 0 END,
-      state = CASE WHEN is_queued THEN 1 WHEN claim.state <> 5 THEN claim.state
-        WHEN claim.state IS NULL AND due IS NULL THEN 0 WHEN attempts >= $6 THEN 4 ELSE 1 END,
-      due = CASE WHEN is_queued OR claim.state = 1 THEN now()
-        WHEN coalesce(claim.state = 5, due IS NOT NULL)
-        THEN now() + make_interval(secs => 5 * greatest(attempts, 1)) END
+      attempts = CASE WHEN has_failed THEN greatest(attempts, 1) ELSE 0 END,
+      state = CASE WHEN parent IS NOT NULL THEN 0 WHEN has_failed AND attempts >= $6 THEN 4
+        WHEN has_failed OR is_queued THEN 1 ELSE coalesce(claim.state, 0) END,
+      due = CASE WHEN has_failed THEN now() + make_interval(secs => 5 * greatest(attempts, 1))
+        WHEN is_queued OR claim.state = 1 THEN now() END
     FROM unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::smallint[])
         AS claim (tenant, session, epoch, state),
+      LATERAL (SELECT tenant, id, due, head > 0 AND last_turn_end IS NULL AS is_at_work
+        FROM session WHERE tenant = claim.tenant AND id = claim.session) AS claimed,
       LATERAL (SELECT EXISTS (SELECT 1 FROM inbox
-        WHERE inbox.tenant = claim.tenant AND inbox.session = claim.session) AS is_queued) AS queue
+        WHERE inbox.tenant = claim.tenant AND inbox.session = claim.session) AS is_queued) AS queue,
+      LATERAL (SELECT coalesce(claim.state = 5,
+        claimed.due IS NOT NULL OR is_at_work OR is_queued) AS has_failed) AS failure
     WHERE session.tenant = claim.tenant AND session.id = claim.session
       AND (claim.epoch IS NULL OR session.epoch = claim.epoch)
       AND session.node = $1";

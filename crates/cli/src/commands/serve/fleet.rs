@@ -6,7 +6,7 @@ use crate::fleet_node::FleetNode;
 use crate::session_hub::SessionHub;
 use crate::setup::LoadedProject;
 use crate::terminal::output;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use secrecy::SecretString;
@@ -24,6 +24,8 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const SWEEP_INTERVAL: Duration = Duration::from_secs(3);
 /// Time between two attempts to join.
 const JOIN_INTERVAL: Duration = Duration::from_secs(2);
+/// Limit for the database to be told that the node claims no more sessions.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of due sessions that a node claims at once.
 const MAX_CLAIMS: usize = 8;
 
@@ -55,7 +57,13 @@ pub(super) async fn join(
         (None, Some(endpoint)) => {
             let is_encrypted = matches!(setup.security, TcpSecurity::Tls(_));
             let scheme = if is_encrypted { "https" } else { "http" };
-            (format!("{scheme}://{}", endpoint.local_address()?), None)
+            let address = endpoint.local_address()?;
+            if address.ip().is_unspecified() {
+                bail!("name the address at which other nodes reach this one with --fleet-address");
+            }
+            let url = format!("{scheme}://{address}");
+            let host = ServerAddress::host_of(&url);
+            (url, host)
         }
         (None, None) => (String::new(), None),
     };
@@ -151,8 +159,8 @@ async fn sweep(node: &FleetNode) -> Result<(), StorageError> {
 /// Leaves the fleet: closes all sessions, which other nodes go on with.
 pub(super) async fn leave(hub: &SessionHub, fleet: &JoinedFleet) {
     let node = &fleet.node.node;
-    if let Err(error) = node.drain().await {
-        tracing::warn!(%error, "the node may claim sessions until it has stopped");
+    if !matches!(tokio::time::timeout(DRAIN_TIMEOUT, node.drain()).await, Ok(Ok(()))) {
+        tracing::warn!("the node may claim sessions until it has stopped");
     }
     hub.shut_down(CLOSE_TIMEOUT).await;
     if let Err(error) = node.leave().await {

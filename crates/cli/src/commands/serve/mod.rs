@@ -136,7 +136,7 @@ impl ServeSetup {
             served_sessions::resume_sessions(&hub, &self.files).await?;
         }
         let stop = CancellationToken::new();
-        let mut listeners = self.start_listeners(&server, (endpoint, tcp_endpoint), &stop);
+        let listeners = self.start_listeners(&server, (endpoint, tcp_endpoint), &stop);
         let names: Vec<String> = self.roots.iter().map(|root| root.display().to_string()).collect();
         output::print_note(&format!(
             "serving {}. `windlass attach` opens the terminal UI, Ctrl-C stops the server",
@@ -176,21 +176,38 @@ impl ServeSetup {
             let open = hub.subscribe_to_open_sessions().borrow().clone();
             served_sessions::save_open(&self.files, &open, true)?;
         }
-        let closing = async {
-            while listeners.join_next().await.is_some() {}
-            match (&fleet, end) {
-                (Some(joined), ServeEnd::Stopped) => fleet::leave(&hub, joined).await,
-                (Some(_), ServeEnd::LeaseLost) => hub.shut_down_at_once(LEASE_LOST_TIMEOUT).await,
-                (None, _) => hub.shut_down(CLOSE_TIMEOUT).await,
-            }
+        let end = tokio::select! {
+            () = self.close(&hub, listeners, (fleet.as_ref(), end)) => end,
+            // A second signal ends a server that stops, and one that would join again.
+            () = signals.wait() => ServeEnd::Stopped,
         };
-        tokio::select! {
-            () = closing => {}
-            () = signals.wait() => {}
-        }
         // The next server would remove it, too. It must not be that one's socket, so the lock is held.
         let _ = LoadedProject::remove_socket(&self.socket);
         Ok(end)
+    }
+
+    /// Ends the listeners and all sessions.
+    async fn close(
+        &self,
+        hub: &SessionHub,
+        mut listeners: JoinSet<()>,
+        (fleet, end): (Option<&JoinedFleet>, ServeEnd),
+    ) {
+        let end_of_listeners = async { while listeners.join_next().await.is_some() {} };
+        let Some(joined) = fleet else {
+            end_of_listeners.await;
+            hub.shut_down(CLOSE_TIMEOUT).await;
+            return;
+        };
+        if end == ServeEnd::Stopped {
+            let leaving = async { tokio::join!(end_of_listeners, fleet::leave(hub, joined)) };
+            tokio::select! {
+                _ = leaving => return,
+                // The sessions may be those of other nodes now.
+                _ = joined.node.keep_lease() => joined.node.node.abandon(),
+            }
+        }
+        hub.shut_down_at_once(LEASE_LOST_TIMEOUT).await;
     }
 
     fn start_listeners(

@@ -103,7 +103,7 @@ impl AttachedFrontend {
         });
         let client = ClientInfo { name: "me".into(), kind: ClientKind::Terminal };
         let workspace = Some("/w".to_owned());
-        let caller = Caller { client, right: AccessRight::Admin, workspace };
+        let caller = Caller { client, right: AccessRight::Admin, workspace, through_node: false };
         let service: Arc<dyn FrontendService> = Arc::<FakeServer>::clone(&server);
         let folders = LocalFolders { home: "/".into(), working: "/".into() };
         let settings = LocalSettings {
