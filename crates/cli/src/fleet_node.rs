@@ -5,6 +5,7 @@
 //! [`FleetNode::keep_lease`].
 
 use crate::setup::LoadedProject;
+use crate::terminal::output;
 use anyhow::Context;
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::HashMap;
@@ -79,8 +80,11 @@ impl FleetNode {
             crate::redact::add_secret(password);
         }
         let database = PostgresDatabase::new(url, MAX_CONNECTIONS)
-            .context("the URL of `--fleet` is not valid, such as postgres://user@host/name")?;
-        database.migrate().await?;
+            .context("the URL of `--fleet` is not valid. It is like postgres://user@host/name")?;
+        database.migrate().await.context(
+            "cannot use the database of `--fleet`. Check that it exists (`createdb`), that the \
+             user owns it, and the password (PGPASSWORD, or PGPASSFILE with mode 600)",
+        )?;
         let tenant = database.tenant(TENANT).await?;
         let random_host = || LoadedProject::random_bytes().map(|bytes| format!("{bytes:?}"));
         let joined_at = Instant::now();
@@ -100,7 +104,19 @@ impl FleetNode {
     }
 
     /// Renews the lease until it is lost, or cannot be renewed in time. Returns the reason.
-    pub(crate) async fn keep_lease(&self) -> StorageError {
+    pub(crate) async fn keep_lease(&self) -> String {
+        match self.renew_until_lost().await {
+            Some(StorageError::LeaseLost) => "the lease of this node has run out".to_owned(),
+            error => {
+                let seconds = MAX_TIME_WITHOUT_RENEWAL.as_secs();
+                let cause = error.map(|error| format!(": {error}")).unwrap_or_default();
+                format!("the lease of this node was not renewed for {seconds} seconds{cause}")
+            }
+        }
+    }
+
+    /// Returns the error of the last renewal, if it failed in time.
+    async fn renew_until_lost(&self) -> Option<StorageError> {
         let mut wait = RENEWAL_INTERVAL;
         loop {
             let deadline = *lock(&self.renewed_at) + MAX_TIME_WITHOUT_RENEWAL;
@@ -112,15 +128,15 @@ impl FleetNode {
                     *lock(&self.renewed_at) = sent_at;
                     RENEWAL_INTERVAL
                 }
-                Ok(Err(error)) if matches!(error, StorageError::LeaseLost) => return error,
+                Ok(Err(error @ StorageError::LeaseLost)) => return Some(error),
                 Ok(Err(error)) => {
                     tracing::warn!(%error, "the lease was not renewed");
                     if Instant::now() >= deadline {
-                        return error;
+                        return Some(error);
                     }
                     RENEWAL_RETRY_INTERVAL
                 }
-                Err(_) => return StorageError::LeaseLost,
+                Err(_) => return None,
             };
         }
     }
@@ -132,9 +148,9 @@ impl FleetNode {
             return Ok(SessionPlace::NotElsewhere);
         };
         let known = lock(&self.remotes).get(&holder.node).cloned();
-        match known {
+        match &known {
             Some(NodeConnection::Open(remote)) => {
-                return Ok(SessionPlace::Node(holder.node, remote));
+                return Ok(SessionPlace::Node(holder.node, remote.clone()));
             }
             Some(NodeConnection::Failed(at)) if at.elapsed() < RECONNECT_INTERVAL => {
                 return Ok(SessionPlace::Unreachable);
@@ -156,8 +172,18 @@ impl FleetNode {
                 remotes.insert(holder.node, connection);
                 Ok(SessionPlace::Node(holder.node, remote))
             }
-            Ok(Err(_)) | Err(_) => {
-                tracing::debug!(node = %holder.node, "a node cannot be reached");
+            failure => {
+                if !matches!(known, Some(NodeConnection::Failed(_))) {
+                    let cause = match failure {
+                        Ok(Err(error)) => error.to_string(),
+                        Ok(Ok(_)) | Err(_) => "it does not answer".to_owned(),
+                    };
+                    output::print_note(&format!(
+                        "the node at {} cannot be reached, so operations for its sessions are \
+                         queued: {cause}",
+                        holder.address
+                    ));
+                }
                 self.note_failure(holder.node);
                 Ok(SessionPlace::Unreachable)
             }

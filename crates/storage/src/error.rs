@@ -119,11 +119,14 @@ pub enum StorageError {
     /// statement.
     #[error(
         "the database has not answered for {seconds} seconds: {source}. Check that PostgreSQL \
-         runs and can be reached, then resume the session"
+         runs and can be reached, then try again"
     )]
     Unavailable { seconds: u64, source: sqlx::Error },
     /// The lease of this node ran out, so other nodes may claim its sessions.
-    #[error("the lease of this node has run out, so other nodes go on with its sessions")]
+    #[error(
+        "this node has not renewed its lease in time, so other nodes may go on with its sessions. \
+         Try again"
+    )]
     LeaseLost,
     /// The PostgreSQL database lacks tables or columns that this version needs.
     #[error(

@@ -6,7 +6,8 @@ use crate::{Log, SessionClaim, StorageError};
 use sqlx::sqlite::SqliteConnection;
 use std::fmt;
 use windlass_protocol::{
-    BlobRef, CallOutcome, Fact, FactOrigin, LogSeq, RecordCheck, SessionId, UnixMillis,
+    BlobRef, CallOutcome, Fact, FactOrigin, FinishReason, LogSeq, RecordCheck, SessionId,
+    UnixMillis,
 };
 
 /// The version of a stored fact's JSON.
@@ -182,6 +183,20 @@ pub(crate) async fn insert_facts(
     match changed_rows {
         0 => Err(StorageError::Fenced { session }),
         _ => Ok(row.summary.fact_count),
+    }
+}
+
+/// Returns true for facts that show that a session goes on. Those that every opening of a session
+/// under way writes do not.
+pub(crate) fn is_progress(fact: &Fact) -> bool {
+    match fact {
+        Fact::StepEnded { finish_reason, .. } => *finish_reason != FinishReason::ProcessDied,
+        Fact::CallSettled { outcome, .. } => *outcome != CallOutcome::ResultUnknown,
+        Fact::PromptSubmitted { .. }
+        | Fact::PermissionAnswered { .. }
+        | Fact::QuestionAnswered { .. }
+        | Fact::TurnEnded { .. } => true,
+        _ => false,
     }
 }
 

@@ -152,7 +152,12 @@ async fn a_session_that_ends_three_processes_is_poisoned_and_only_opened_on_requ
     for attempt in 1..=3 {
         let (node, one) = fleet.join().await;
         match attempt {
-            1 => claims.push(one.claim(session(1)).await.unwrap()),
+            1 => {
+                let claim = one.claim(session(1)).await.unwrap();
+                // A fact that is no progress.
+                one.append(&claim, 0, TIME, &[model_text("a")]).await.unwrap();
+                claims.push(claim);
+            }
             _ => claims.extend(
                 node.claim_due(&any_folder(), 1).await.unwrap().into_iter().map(|due| due.claim),
             ),
@@ -166,7 +171,10 @@ async fn a_session_that_ends_three_processes_is_poisoned_and_only_opened_on_requ
     assert!(sweeper.claim_due(&any_folder(), 8).await.unwrap().is_empty());
     // A user opens it.
     let claim = log.claim(session(1)).await.unwrap();
-    log.append(&claim, 0, TIME, &[model_text("a")]).await.unwrap();
+    let attempts = || fleet.execute("SELECT attempts FROM session");
+    assert_eq!(attempts(), "4");
+    log.append(&claim, 1, TIME, &[prompt_submitted("b")]).await.unwrap();
+    assert_eq!(attempts(), "0", "progress");
 }
 
 #[tokio::test]

@@ -86,6 +86,7 @@ fn pgbench_rate(server: &PostgresServer, round: usize, is_flushed: bool) -> f64 
         "NULL::uuid".to_owned(),
         "ARRAY[]::text[]".to_owned(),
         "ARRAY[]::uuid[]".to_owned(),
+        "true".to_owned(),
     ];
     let mut script = statement.replace("\\\"", "\"");
     for (number, value) in (1..).zip(&values).collect::<Vec<_>>().into_iter().rev() {

@@ -24,7 +24,7 @@ CREATE TABLE session (
   node          uuid,                         -- the node that may write, if its lease is valid
   state         smallint NOT NULL DEFAULT 0,  -- 0 idle, 1 due, 2 claimed, 3 waiting for a user, 4 poisoned
   due           timestamptz,                  -- since when it waits for a node; kept by a claim
-  attempts      integer NOT NULL DEFAULT 0,   -- claims since the last new fact or release
+  attempts      integer NOT NULL DEFAULT 0,   -- claims since the last progress or release
   head          bigint NOT NULL DEFAULT 0,    -- last position in the log
   head_check    bytea,                        -- `RecordCheck` of the fact at `head`
   used          bigint NOT NULL DEFAULT 0,    -- microseconds of the last prompt: the order of sessions

@@ -8,7 +8,7 @@ use super::claims::{ClaimedSession, WriterState, claimed_session};
 use super::connection_errors::ConnectionRetry;
 use super::database::PgQuery;
 use crate::fact_rows::{
-    FACT_FORMAT_VERSION, FactToInsert, encode_facts, moves_to_front, referenced_blobs,
+    FACT_FORMAT_VERSION, FactToInsert, encode_facts, is_progress, moves_to_front, referenced_blobs,
 };
 use crate::session_rows::stored_cost;
 use crate::{SessionClaim, StorageError};
@@ -21,7 +21,8 @@ use windlass_protocol::{BlobRef, Fact, FactOrigin, LogSeq, RecordCheck, UnixMill
 /// a commit that is flushed also flushes those before it that were not.
 const APPEND_QUERY: &str = "
     WITH writer AS (
-      UPDATE session SET head = $5 + cardinality($7::text[]), head_check = $13, attempts = 0,
+      UPDATE session SET head = $5 + cardinality($7::text[]), head_check = $13,
+        attempts = CASE WHEN $25 THEN 0 ELSE attempts END,
         used = CASE WHEN $14 THEN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
                ELSE used END,
         fact_format = greatest(fact_format, $15::smallint), workspace = $16, title = $17,
@@ -231,6 +232,7 @@ impl AppendBatch<'_> {
             .bind(summary.forked_from.map(|source| source.0))
             .bind(self.blobs.as_slice())
             .bind(self.ops.as_slice())
+            .bind(self.facts.iter().any(|fact| is_progress(fact.fact)))
     }
 
     fn lookup_query(&self) -> PgQuery<'_> {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// A session that was claimed so often without a new fact ends the process that opens it.
+/// A session that was claimed so often without any progress ends the process that opens it.
 const MAX_ATTEMPTS: i32 = 3;
 
 /// The time in which the server executes a claim whose answer this process did not wait for: longer
@@ -43,7 +43,7 @@ pub struct NodeRegistration {
 pub struct SweepReport {
     /// Sessions that wait for a node now.
     pub due: u64,
-    /// Sessions that were claimed several times without a new fact. No node claims them as due.
+    /// Sessions that were claimed several times without any progress. No node claims them as due.
     pub poisoned: u64,
 }
 

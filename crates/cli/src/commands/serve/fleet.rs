@@ -51,7 +51,10 @@ pub(super) async fn join(
     let (address, host) = match (&setup.args.fleet_address, endpoint) {
         (Some(address), _) => {
             let host = ServerAddress::host_of(address);
-            let host = host.with_context(|| format!("{address} is not a URL with a host"))?;
+            let host = host.filter(|_| address.starts_with("http"));
+            let host = host.with_context(|| {
+                format!("--fleet-address {address} is not a URL like https://host:port")
+            })?;
             (address.clone(), Some(host))
         }
         (None, Some(endpoint)) => {
@@ -65,12 +68,25 @@ pub(super) async fn join(
             let host = ServerAddress::host_of(&url);
             (url, host)
         }
-        (None, None) => (String::new(), None),
+        (None, None) => {
+            output::print_note(
+                "without --listen, other nodes cannot reach this one: they queue operations for \
+                 its sessions",
+            );
+            (String::new(), None)
+        }
     };
     let (copies, capacity) = (&setup.dirs.data, setup.args.capacity);
     loop {
         match FleetNode::join(url, (address.clone(), &token), capacity, copies).await {
-            Ok(node) => return Ok(JoinedFleet { node: Arc::new(node), token, host }),
+            Ok(node) => {
+                let place = if address.is_empty() { "without an address" } else { &address };
+                output::print_note(&format!(
+                    "joined the fleet as node {}, {place}",
+                    node.node.id()
+                ));
+                return Ok(JoinedFleet { node: Arc::new(node), token, host });
+            }
             Err(error) if has_joined => {
                 output::print_error(&format!("the node has not joined yet: {error:#}"));
                 tokio::time::sleep(JOIN_INTERVAL).await;
@@ -147,6 +163,12 @@ async fn claim_due_sessions(
 async fn sweep(node: &FleetNode) -> Result<(), StorageError> {
     node.node.end_leases_of_ended_processes(LoadedProject::is_process_running).await?;
     let report = node.node.sweep().await?;
+    if report.due > 0 {
+        output::print_note(&format!(
+            "{} of nodes that have ended, or with queued operations, wait for a node",
+            windlass_protocol::display_text::pluralize(report.due as usize, "session"),
+        ));
+    }
     if report.poisoned > 0 {
         output::print_note(&format!(
             "{} that ended several nodes are resumed only when a user opens them",

@@ -148,7 +148,10 @@ impl ServeSetup {
                 tokio::select! {
                     () = signals.wait() => ServeEnd::Stopped,
                     reason = joined.node.keep_lease() => {
-                        output::print_error(&format!("{reason}. Its sessions are closed here"));
+                        output::print_error(&format!(
+                            "{reason}. Its sessions are closed here, and go on where a node has \
+                             a lease"
+                        ));
                         ServeEnd::LeaseLost
                     }
                 }
@@ -161,7 +164,7 @@ impl ServeSetup {
         };
         if end == ServeEnd::Stopped {
             let next = match &fleet {
-                Some(_) => "another node goes on with turns under way",
+                Some(_) => "the other nodes of the fleet go on with turns under way",
                 None => "turns under way resume when the server starts again",
             };
             output::print_note(&format!("stopping; {next}"));
@@ -357,6 +360,9 @@ async fn stop_server(files: &ServerFiles) -> anyhow::Result<CliExit> {
         }
         tokio::time::sleep(STOP_POLL_INTERVAL).await;
     }
-    output::print_note("the server has stopped; turns under way resume when it starts again");
+    output::print_note(
+        "the server has stopped; turns under way go on when it starts again, or at another node of \
+         its fleet",
+    );
     Ok(CliExit::Done)
 }
