@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
+use url::Url;
 use uuid::Uuid;
 use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::{Fault, RequestError, SessionId};
@@ -36,7 +37,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const RECONNECT_INTERVAL: Duration = Duration::from_secs(2);
 const MAX_NODE_CONNECTIONS: usize = 64;
 /// Connections to the database, besides the one for the lease.
-const MAX_CONNECTIONS: u32 = 16;
+const MAX_CONNECTIONS: usize = 16;
 /// The tenant of all sessions.
 const TENANT: &str = "default";
 
@@ -76,7 +77,7 @@ impl FleetNode {
         capacity: u32,
         data_folder: &Path,
     ) -> anyhow::Result<FleetNode> {
-        if let Some((_, password)) = url_credentials(url) {
+        if let Some(password) = Url::parse(url).ok().as_ref().and_then(Url::password) {
             crate::redact::add_secret(password);
         }
         let database = PostgresDatabase::new(url, MAX_CONNECTIONS)
@@ -210,14 +211,8 @@ impl FleetNode {
     }
 }
 
-/// Returns the user and the password in a URL.
-fn url_credentials(url: &str) -> Option<(&str, &str)> {
-    let (_, rest) = url.split_once("://")?;
-    let (credentials, _) = rest.split_once('@')?;
-    credentials.split_once(':')
-}
-
-fn storage_error(error: StorageError) -> RequestError {
+/// Returns the error of a request for an error of the database.
+pub(crate) fn storage_error(error: StorageError) -> RequestError {
     let text = error.to_string();
     match error {
         StorageError::SessionNotFound { .. } => RequestError::NotFound { text },

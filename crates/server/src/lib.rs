@@ -20,7 +20,7 @@ mod server_messages;
 pub use access_log::AccessLogEntry;
 pub use access_tokens::{
     AccessToken, AccessTokenStore, AccessTokens, LOGIN_CODE_VALIDITY_MS, PAGE_VALIDITY_MS,
-    TOKEN_PREFIX, TokenError, TokenIdentity, TokenKind, TokenRegistry,
+    TOKEN_PREFIX, TokenError, TokenIdentity, TokenKind, TokenRegistry, token_text,
 };
 pub use client::{RemoteHost, ServerAddress, decode_session_stream};
 pub use http_server::{

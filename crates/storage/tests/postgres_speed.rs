@@ -29,10 +29,9 @@ const ROUND: Duration = Duration::from_secs(4);
 const ROUNDS: usize = 3;
 /// The length of the text of a fact.
 const TEXT_BYTES: usize = 1_500;
-/// Least ratio of our appends to those of `pgbench`. The aim is 0.8. On two cores that the clients share
-/// with the server, and with a disk that flushes in 0.1 ms, it is 0.5 to 0.65 with a flush, and 0.3
-/// without.
-const MIN_RATIO: f64 = 0.25;
+/// Least ratio of our appends to those of `pgbench`. It is 0.7 to 0.9 on two cores that the clients share
+/// with the server.
+const MIN_RATIO: f64 = 0.6;
 
 /// Returns the appends a second of our log. Each client has a session of its own.
 async fn append_rate(log: &Arc<PostgresLog>, round: usize, is_flushed: bool) -> f64 {
@@ -65,7 +64,6 @@ fn pgbench_rate(server: &PostgresServer, round: usize, is_flushed: bool) -> f64 
     let (_, statement) = source.split_once("const APPEND_QUERY: &str = \"").unwrap();
     let (statement, _) = statement.split_once("\";").unwrap();
     let session = "lpad((:client_id::int + :first::int)::text, 32, '0')::uuid";
-    let body = format!("'{{\"text\":\"{}\"}}'", "x".repeat(TEXT_BYTES));
     let check = "decode(repeat('00', 32), 'hex')";
     let arrays = |value: &str, kind: &str| format!("ARRAY[{value}]::{kind}[]");
     let values = [
@@ -77,7 +75,7 @@ fn pgbench_rate(server: &PostgresServer, round: usize, is_flushed: bool) -> f64 
         if is_flushed { "'on'" } else { "'off'" }.to_owned(),
         arrays("'prompt_submitted'", "text"),
         arrays("1", "bigint"),
-        arrays(&body, "text"),
+        arrays(":body::text", "text"),
         arrays("NULL", "text"),
         arrays("NULL", "text"),
         arrays(check, "bytea"),
@@ -116,6 +114,9 @@ fn pgbench_rate(server: &PostgresServer, round: usize, is_flushed: bool) -> f64 
     let mut command = server.command("pgbench");
     command.args(["-n", "-U", "windlass", "-M", "prepared", "-f"]).arg(&file);
     command.args(["-c", &CLIENTS.to_string(), "-j", "2", "-T", &ROUND.as_secs().to_string()]);
+    // A variable is an argument, which is sent with each execution.
+    let body = format!("{{\"text\":\"{}\"}}", "x".repeat(TEXT_BYTES));
+    command.args(["-D", &define("body", &body)]);
     command.args(["-D", "head=0", "-D", &define("first", &first.to_string())]);
     command.args(["-D", &define("tenant", &server.execute("fleet", tenant))]);
     command.args(["-D", &define("node", &server.execute("fleet", node))]);
@@ -139,10 +140,19 @@ fn pgbench_rate(server: &PostgresServer, round: usize, is_flushed: bool) -> f64 
 async fn speed_of_appends_is_close_to_that_of_the_bare_statement() {
     let server = PostgresServer::start(&[]);
     server.create_database("fleet");
-    let database = PostgresDatabase::new(&server.url("fleet"), CLIENTS as u32).unwrap();
+    let database = PostgresDatabase::new(&server.url("fleet"), CLIENTS).unwrap();
     database.migrate().await.unwrap();
     let tenant = database.tenant("team").await.unwrap();
     let node = database.join(registration()).await.unwrap();
+    // The planner chooses other plans for an empty database than for one that is in use.
+    server.execute(
+        "fleet",
+        "INSERT INTO session (tenant, id, node, epoch, state)
+         SELECT (SELECT id FROM tenant), gen_random_uuid(),
+           CASE WHEN number % 5 = 0 THEN (SELECT id FROM node) END, 1, number % 5
+         FROM generate_series(1, 5000) AS number",
+    );
+    server.execute("fleet", "ANALYZE");
     let folder = tempfile::tempdir().unwrap();
     let log = Arc::new(node.log(tenant, folder.path()).unwrap());
     for (number, is_flushed) in [true, false].into_iter().enumerate() {

@@ -32,15 +32,7 @@ pub(super) fn watch_closed_session(
     let from_now = || head.into();
     let cursor = options.after.clone().unwrap_or_else(from_now);
     let watcher = engine.watch_log(session, cursor);
-    let opening = SessionStreamItem::Opened(StreamOpening {
-        session,
-        head: head.seq,
-        epoch: head.epoch,
-        is_busy: false,
-        is_live: false,
-        open_questions: Vec::new(),
-        clients: Vec::new(),
-    });
+    let opening = SessionStreamItem::Opened(closed_opening(session, head));
     let (opened, has_ended) = (None, false);
     let state =
         ClosedSessionStream { session, watcher, open_sessions, client, options, opened, has_ended };
@@ -71,28 +63,50 @@ impl ClosedSessionStream {
                     self.opened = open.map(|open| open.watch(self.client.clone(), options));
                     continue;
                 }
-                item = self.watcher.next_item() => item,
+                item = next_log_item(&mut self.watcher) => item,
             };
-            return Some(match item {
-                Ok(Some(WatchedEvent::Event(event))) => match &*event {
-                    Event::Fact(record) => {
-                        let cursor = self.watcher.cursor().clone();
-                        SessionStreamItem::Fact(Box::new(record.clone()), cursor)
-                    }
-                    Event::Live(_) => continue,
-                },
-                Ok(Some(WatchedEvent::Lagged { events })) => {
-                    SessionStreamItem::Lagged(StreamLag { events })
-                }
-                Ok(Some(WatchedEvent::Reset { session, to })) => {
-                    SessionStreamItem::Reset(StreamReset { session, to })
-                }
-                Ok(None) => return None,
-                Err(error) => {
-                    self.has_ended = true;
-                    SessionStreamItem::Stopped(Fault::Storage { message: error.to_string() })
-                }
+            return item.unwrap_or_else(|fault| {
+                self.has_ended = true;
+                Some(SessionStreamItem::Stopped(fault))
             });
         }
+    }
+}
+
+/// Returns the opening of the stream of a session that is only read.
+pub(super) fn closed_opening(session: SessionId, head: LogPosition) -> StreamOpening {
+    StreamOpening {
+        session,
+        head: head.seq,
+        epoch: head.epoch,
+        is_busy: false,
+        is_live: false,
+        open_questions: Vec::new(),
+        clients: Vec::new(),
+    }
+}
+
+/// Returns the next item of a log.
+pub(super) async fn next_log_item(
+    watcher: &mut SessionWatcher,
+) -> Result<Option<SessionStreamItem>, Fault> {
+    loop {
+        return Ok(match watcher.next_item().await {
+            Ok(Some(WatchedEvent::Event(event))) => match &*event {
+                Event::Fact(record) => {
+                    let cursor = watcher.cursor().clone();
+                    Some(SessionStreamItem::Fact(Box::new(record.clone()), cursor))
+                }
+                Event::Live(_) => continue,
+            },
+            Ok(Some(WatchedEvent::Lagged { events })) => {
+                Some(SessionStreamItem::Lagged(StreamLag { events }))
+            }
+            Ok(Some(WatchedEvent::Reset { session, to })) => {
+                Some(SessionStreamItem::Reset(StreamReset { session, to }))
+            }
+            Ok(None) => None,
+            Err(error) => return Err(Fault::Storage { message: error.to_string() }),
+        });
     }
 }

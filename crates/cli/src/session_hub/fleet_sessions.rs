@@ -6,8 +6,7 @@
 //! second delivery changes nothing.
 
 use super::{OpenSession, SessionHub};
-use crate::fleet_node::{FleetNode, SessionPlace};
-use futures_util::future::join_all;
+use crate::fleet_node::{FleetNode, SessionPlace, storage_error};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -151,7 +150,7 @@ impl SessionHub {
     }
 
     /// Opens a session that this node has claimed because it was due, and closes it again if there is
-    /// nothing to do: its node may have ended while it was idle.
+    /// nothing to do: its node may have ended while it was idle. Queued operations are delivered later.
     pub(crate) async fn resume_due(&self, claim: SessionClaim) -> Result<(), RequestError> {
         let session = claim.session;
         self.open_due(claim).await?;
@@ -159,9 +158,8 @@ impl SessionHub {
             Some(fleet) => fleet.log.queued_ops(session).await.unwrap_or_default(),
             None => Vec::new(),
         };
-        match queued.is_empty() {
-            true => self.close_if_idle(session).await,
-            false => self.deliver_queued_ops(&[session]).await,
+        if queued.is_empty() {
+            self.close_if_idle(session).await;
         }
         Ok(())
     }
@@ -189,20 +187,17 @@ impl SessionHub {
         Ok(self.insert(Arc::clone(&workspace), opened, room))
     }
 
-    /// Gives the operations that wait in the database to the sessions of this node.
-    pub(crate) async fn deliver_queued_ops(&self, sessions: &[SessionId]) {
+    /// Gives the operations that wait in the database to a session of this node.
+    pub(crate) async fn deliver_queued_ops(&self, session: SessionId) {
         let Some(fleet) = &self.options.fleet else { return };
-        join_all(sessions.iter().map(|session| async move {
-            let delivery = self.deliver_ops_of(fleet, *session);
-            match tokio::time::timeout(DELIVERY_TIMEOUT, delivery).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => {
-                    tracing::warn!(%error, %session, "queued operations were not delivered");
-                }
-                Err(_) => tracing::warn!(%session, "a queued operation was not answered"),
+        let delivery = self.deliver_ops_of(fleet, session);
+        match tokio::time::timeout(DELIVERY_TIMEOUT, delivery).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(%error, %session, "queued operations were not delivered");
             }
-        }))
-        .await;
+            Err(_) => tracing::warn!(%session, "a queued operation was not answered"),
+        }
     }
 
     async fn deliver_ops_of(
@@ -214,13 +209,12 @@ impl SessionHub {
             // It is being opened.
             return Ok(());
         }
-        let to_fault = |error: windlass_storage::StorageError| {
-            RequestError::from(Fault::Storage { message: error.to_string() })
-        };
-        for InboxOp { op: id, body } in fleet.log.queued_ops(session).await.map_err(to_fault)? {
+        for InboxOp { op: id, body } in
+            fleet.log.queued_ops(session).await.map_err(storage_error)?
+        {
             let Some((op, caller)) = parse_queued_op(&body) else {
                 tracing::warn!(%session, op = %id.0, "a queued operation is not readable");
-                fleet.log.remove_queued(session, id).await.map_err(to_fault)?;
+                fleet.log.remove_queued(session, id).await.map_err(storage_error)?;
                 continue;
             };
             match self.submit(session, (Some(id), op), &caller).await? {
@@ -230,7 +224,7 @@ impl SessionHub {
                 Err(OpError::NoQuestion) if self.is_resuming(session) => continue,
                 Err(error) => tracing::info!(%error, %session, "a queued operation was rejected"),
             }
-            fleet.log.remove_queued(session, id).await.map_err(to_fault)?;
+            fleet.log.remove_queued(session, id).await.map_err(storage_error)?;
         }
         Ok(())
     }

@@ -4,17 +4,16 @@
 //! from the log. When the session moves, the stream goes on from its cursor with another source.
 
 use super::SessionHub;
+use super::closed_session::{closed_opening, next_log_item};
 use crate::fleet_node::{FleetNode, SessionPlace};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
-use windlass_engine::{SessionWatcher, WatchedEvent};
-use windlass_protocol::session_stream::{
-    SessionStreamItem, StreamClosing, StreamClosingReason, StreamLag, StreamOpening, StreamReset,
-};
-use windlass_protocol::{Event, EventCursor, Fault, LogPosition, RequestError, SessionId};
+use windlass_engine::SessionWatcher;
+use windlass_protocol::session_stream::{SessionStreamItem, StreamClosing, StreamClosingReason};
+use windlass_protocol::{EventCursor, Fault, LogPosition, RequestError, SessionId};
 use windlass_server::{Caller, FrontendService, WatchOptions};
 
 /// Time between two looks for a better source of events. A look interrupts the watcher of the log,
@@ -122,7 +121,7 @@ impl FleetStream {
                     }
                 }
                 Source::Log(watcher) => {
-                    match tokio::time::timeout_at(self.look_at, next_of_log(watcher)).await {
+                    match tokio::time::timeout_at(self.look_at, next_log_item(watcher)).await {
                         Ok(Ok(item)) => item,
                         Ok(Err(fault)) => {
                             self.has_ended = true;
@@ -251,37 +250,6 @@ impl FleetStream {
         let watcher = engine.watch_log(self.session, self.cursor.clone());
         self.source = Source::Log(Box::new(watcher));
         let head = engine.last_position(self.session).await?;
-        Ok(Some(SessionStreamItem::Opened(StreamOpening {
-            session: self.session,
-            head: head.seq,
-            epoch: head.epoch,
-            is_busy: false,
-            is_live: false,
-            open_questions: Vec::new(),
-            clients: Vec::new(),
-        })))
-    }
-}
-
-/// Returns the next item of the log.
-async fn next_of_log(watcher: &mut SessionWatcher) -> Result<Option<SessionStreamItem>, Fault> {
-    loop {
-        return Ok(match watcher.next_item().await {
-            Ok(Some(WatchedEvent::Event(event))) => match &*event {
-                Event::Fact(record) => {
-                    let cursor = watcher.cursor().clone();
-                    Some(SessionStreamItem::Fact(Box::new(record.clone()), cursor))
-                }
-                Event::Live(_) => continue,
-            },
-            Ok(Some(WatchedEvent::Lagged { events })) => {
-                Some(SessionStreamItem::Lagged(StreamLag { events }))
-            }
-            Ok(Some(WatchedEvent::Reset { session, to })) => {
-                Some(SessionStreamItem::Reset(StreamReset { session, to }))
-            }
-            Ok(None) => None,
-            Err(error) => return Err(Fault::Storage { message: error.to_string() }),
-        });
+        Ok(Some(SessionStreamItem::Opened(closed_opening(self.session, head))))
     }
 }

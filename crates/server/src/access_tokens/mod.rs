@@ -87,8 +87,8 @@ pub(crate) fn is_token_name(name: &str) -> bool {
         && name.bytes().all(is_allowed)
 }
 
-/// Returns the text of a token.
-fn token_text(secret: [u8; 32]) -> String {
+/// Returns the text of a token with 256 random bits.
+pub fn token_text(secret: [u8; 32]) -> String {
     format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(secret))
 }
 

@@ -169,19 +169,20 @@ impl PostgresLog {
             if let Some(row) = rows.first() {
                 return reservation.into_claim(row);
             }
-            if let Some(holder) = self.find_holder(session).await? {
+            if let Some(NodeEndpoint { holder, .. }) = self.holder(session).await? {
                 return Err(StorageError::Busy { session, holder: Some(holder) });
             }
         }
         Err(StorageError::Busy { session, holder: None })
     }
 
-    /// Returns the other node with a valid lease that has a session. Fails if this node has none.
-    async fn find_holder(&self, session: SessionId) -> Result<Option<SessionHolder>, StorageError> {
+    /// Returns the other node with a valid lease that has a session. Fails if this node has no valid
+    /// lease.
+    pub async fn holder(&self, session: SessionId) -> Result<Option<NodeEndpoint>, StorageError> {
         let node = &self.node.state;
         let query = || {
             sqlx::query(
-                "SELECT holder.id, holder.address
+                "SELECT holder.id, holder.address, holder.token
                  FROM node LEFT JOIN session ON session.tenant = $2 AND session.id = $3
                    LEFT JOIN node AS holder ON holder.id = session.node
                      AND holder.lease > now() AND holder.id <> $1
@@ -194,25 +195,7 @@ impl PostgresLog {
         let rows = node.database.fetch_with_retries(query).await?;
         let row = rows.first().ok_or(StorageError::LeaseLost)?;
         let Some(id) = row.try_get::<Option<Uuid>, _>(0)? else { return Ok(None) };
-        Ok(Some(SessionHolder { node: id, address: row.try_get(1)? }))
-    }
-
-    /// Returns the node that has a session, if it has a valid lease and is not this one.
-    pub async fn holder(&self, session: SessionId) -> Result<Option<NodeEndpoint>, StorageError> {
-        let node = &self.node.state;
-        let query = || {
-            sqlx::query(
-                "SELECT node.id, node.address, node.token FROM session
-                   JOIN node ON node.id = session.node AND node.lease > now()
-                 WHERE session.tenant = $1 AND session.id = $2 AND node.id <> $3",
-            )
-            .bind(self.tenant.0)
-            .bind(session.0)
-            .bind(node.id)
-        };
-        let rows = node.database.fetch_with_retries(query).await?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        let holder = SessionHolder { node: row.try_get(0)?, address: row.try_get(1)? };
+        let holder = SessionHolder { node: id, address: row.try_get(1)? };
         Ok(Some(NodeEndpoint { holder, token: row.try_get(2)? }))
     }
 

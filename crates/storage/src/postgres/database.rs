@@ -2,11 +2,9 @@
 //! state of a connection: a pooler such as PgBouncer may give each to another one.
 
 use super::connection_errors::{ConnectionRetry, is_connection_lost};
+use super::connection_pool::{BusyConnection, ConnectionPool};
 use crate::StorageError;
-use sqlx::pool::PoolConnection;
-use sqlx::postgres::{
-    PgArguments, PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow, Postgres,
-};
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow, Postgres};
 use sqlx::query::Query;
 use sqlx::{ConnectOptions, Connection};
 use std::str::FromStr;
@@ -27,18 +25,15 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(12);
 /// The longest time to wait for the answer about a lease.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A connection that was idle for longer is tested before its next statement.
-const TRUSTED_IDLE_TIME: Duration = Duration::from_secs(5);
-
 /// A statement with its arguments.
 pub(super) type PgQuery<'q> = Query<'q, Postgres, PgArguments>;
 
 /// A PostgreSQL database that nodes share.
 #[derive(Clone)]
 pub struct PostgresDatabase {
-    pool: PgPool,
+    pool: ConnectionPool,
     /// Its only connection renews the lease, so that a lease never waits for other statements.
-    lease_pool: PgPool,
+    lease_pool: ConnectionPool,
     /// True once no statement may be executed any more.
     is_abandoned: Arc<watch::Sender<bool>>,
     /// True if a pooler may give each transaction to another connection of the server, so that
@@ -48,10 +43,10 @@ pub struct PostgresDatabase {
 
 impl PostgresDatabase {
     /// Returns a database with a URL such as `postgres://user:password@host/name`. Connections are
-    /// made when they are needed, by tasks of the current runtime. With `?pgbouncer=true`, a PgBouncer in transaction mode may be
+    /// made when they are needed. With `?pgbouncer=true`, a PgBouncer in transaction mode may be
     /// between this process and the server; it must ignore the startup parameter
     /// `extra_float_digits`, and limits the time of statements instead of this process.
-    pub fn new(url: &str, max_connections: u32) -> Result<PostgresDatabase, StorageError> {
+    pub fn new(url: &str, max_connections: usize) -> Result<PostgresDatabase, StorageError> {
         let (url, is_behind_pooler) = split_pooler_option(url);
         let mut options = PgConnectOptions::from_str(&url)?
             .application_name("windlass")
@@ -65,24 +60,10 @@ impl PostgresDatabase {
                 ("idle_in_transaction_session_timeout", timeout.as_str()),
             ]);
         }
-        let pool = |connections: u32, timeout: Duration| {
-            PgPoolOptions::new()
-                .max_connections(connections)
-                .acquire_timeout(timeout)
-                .test_before_acquire(false)
-                .before_acquire(|connection, usage| {
-                    Box::pin(async move {
-                        if usage.idle_for > TRUSTED_IDLE_TIME {
-                            connection.ping().await?;
-                        }
-                        Ok(true)
-                    })
-                })
-                .connect_lazy_with(options.clone())
-        };
+        let lease_options = options.clone();
         Ok(PostgresDatabase {
-            pool: pool(max_connections, ACQUIRE_TIMEOUT),
-            lease_pool: pool(1, LEASE_TIMEOUT),
+            pool: ConnectionPool::new(options, max_connections, ACQUIRE_TIMEOUT),
+            lease_pool: ConnectionPool::new(lease_options, 1, LEASE_TIMEOUT),
             is_abandoned: Arc::default(),
             is_behind_pooler,
         })
@@ -91,12 +72,8 @@ impl PostgresDatabase {
     /// Executes a statement and returns its rows. If this fails, the statement may still have been
     /// executed.
     pub(super) async fn fetch_all(&self, query: PgQuery<'_>) -> Result<Vec<PgRow>, sqlx::Error> {
-        let mut is_abandoned = self.is_abandoned.subscribe();
-        tokio::select! {
-            biased;
-            _ = is_abandoned.wait_for(|is_abandoned| *is_abandoned) => Err(sqlx::Error::PoolClosed),
-            fetched = self.fetch_within(&self.pool, ANSWER_TIMEOUT, query) => fetched,
-        }
+        let fetched = self.fetch_within(&self.pool, ANSWER_TIMEOUT, query);
+        unless_abandoned(&self.is_abandoned, fetched).await
     }
 
     /// Makes all statements fail, also those that are under way. One that is under way may still
@@ -130,13 +107,13 @@ impl PostgresDatabase {
 
     async fn fetch_within(
         &self,
-        pool: &PgPool,
+        pool: &ConnectionPool,
         timeout: Duration,
         query: PgQuery<'_>,
     ) -> Result<Vec<PgRow>, sqlx::Error> {
-        let mut connection = BusyConnection::acquire(pool).await?;
+        let mut connection = pool.acquire().await?;
         let fetched = async {
-            let connection = connection.get()?;
+            let connection = connection.get();
             if !self.is_behind_pooler {
                 return query.fetch_all(connection).await;
             }
@@ -161,9 +138,10 @@ impl PostgresDatabase {
 
     /// Begins a transaction of several statements.
     pub(super) async fn begin(&self) -> Result<StatementTransaction, sqlx::Error> {
-        let connection = BusyConnection::acquire(&self.pool).await?;
+        let connection = self.pool.acquire().await?;
         let is_persistent = !self.is_behind_pooler;
-        let mut transaction = StatementTransaction { connection, is_persistent };
+        let is_abandoned = Arc::clone(&self.is_abandoned);
+        let mut transaction = StatementTransaction { connection, is_persistent, is_abandoned };
         transaction.execute_script("BEGIN").await?;
         Ok(transaction)
     }
@@ -175,40 +153,12 @@ impl PostgresDatabase {
     }
 }
 
-/// A connection in use. If it is dropped before its statement has ended, for example because a task
-/// was canceled, it is closed: the rest of the statement must not be sent later, and an answer that
-/// comes later must not be taken for the answer to another statement.
-struct BusyConnection {
-    connection: Option<PoolConnection<Postgres>>,
-}
-
-impl BusyConnection {
-    async fn acquire(pool: &PgPool) -> Result<BusyConnection, sqlx::Error> {
-        Ok(BusyConnection { connection: Some(pool.acquire().await?) })
-    }
-
-    fn get(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
-        self.connection.as_deref_mut().ok_or(sqlx::Error::PoolClosed)
-    }
-
-    fn return_to_pool(mut self) {
-        drop(self.connection.take());
-    }
-}
-
-impl Drop for BusyConnection {
-    fn drop(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            drop(connection.detach());
-        }
-    }
-}
-
 /// A transaction of several statements. If it is dropped before it is committed, its connection is
 /// closed, and the server rolls it back.
 pub(super) struct StatementTransaction {
     connection: BusyConnection,
     is_persistent: bool,
+    is_abandoned: Arc<watch::Sender<bool>>,
 }
 
 impl StatementTransaction {
@@ -217,20 +167,23 @@ impl StatementTransaction {
         query: PgQuery<'_>,
     ) -> Result<Vec<PgRow>, sqlx::Error> {
         let query = query.persistent(self.is_persistent);
-        let fetched = query.fetch_all(self.connection.get()?);
-        let fetched = tokio::time::timeout(ANSWER_TIMEOUT, fetched).await;
-        fetched.unwrap_or_else(|_| Err(answer_timeout()))
+        let fetched = query.fetch_all(self.connection.get());
+        unless_abandoned(&self.is_abandoned, async {
+            let fetched = tokio::time::timeout(ANSWER_TIMEOUT, fetched).await;
+            fetched.unwrap_or_else(|_| Err(answer_timeout()))
+        })
+        .await
     }
 
     /// Executes statements without arguments.
     pub(super) async fn execute_script(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
-        sqlx::raw_sql(sql).execute(self.connection.get()?).await?;
+        sqlx::raw_sql(sql).execute(self.connection.get()).await?;
         Ok(())
     }
 
     /// Executes a statement whose names were made by this program.
     pub(super) async fn execute_statement(&mut self, sql: String) -> Result<(), sqlx::Error> {
-        sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(self.connection.get()?).await?;
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(self.connection.get()).await?;
         Ok(())
     }
 
@@ -239,6 +192,19 @@ impl StatementTransaction {
         committed.unwrap_or_else(|_| Err(answer_timeout()))?;
         self.connection.return_to_pool();
         Ok(())
+    }
+}
+
+/// Returns the result of a statement, or fails once no statement may be executed any more.
+async fn unless_abandoned<T>(
+    is_abandoned: &watch::Sender<bool>,
+    statement: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    let mut is_abandoned = is_abandoned.subscribe();
+    tokio::select! {
+        biased;
+        _ = is_abandoned.wait_for(|is_abandoned| *is_abandoned) => Err(sqlx::Error::PoolClosed),
+        result = statement => result,
     }
 }
 

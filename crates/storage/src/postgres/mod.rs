@@ -12,6 +12,7 @@ mod blobs;
 mod claim_registry;
 mod claims;
 mod connection_errors;
+mod connection_pool;
 mod database;
 mod delete;
 mod migrations;

@@ -7,15 +7,16 @@ use crate::session_hub::SessionHub;
 use crate::setup::LoadedProject;
 use crate::terminal::output;
 use anyhow::{Context, bail};
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use secrecy::SecretString;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
 use windlass_protocol::SessionId;
 use windlass_protocol::display_text::workspace_name;
-use windlass_server::{ServerAddress, TOKEN_PREFIX, TcpEndpoint, TcpSecurity};
+use windlass_server::{ServerAddress, TcpEndpoint, TcpSecurity, token_text};
 use windlass_storage::StorageError;
 
 /// Time between two looks for due sessions and for operations that wait.
@@ -44,8 +45,7 @@ pub(super) async fn join(
     setup: &ServeSetup,
     (endpoint, has_joined): (Option<&TcpEndpoint>, bool),
 ) -> anyhow::Result<JoinedFleet> {
-    let random = LoadedProject::random_bytes()?;
-    let token = format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(random));
+    let token = token_text(LoadedProject::random_bytes()?);
     crate::redact::add_secret(&token);
     let token = SecretString::from(token);
     let (address, host) = match (&setup.args.fleet_address, endpoint) {
@@ -99,28 +99,22 @@ pub(super) async fn join(
 /// Does the work of a node until the hub shuts down.
 pub(super) fn follow_fleet(hub: &Arc<SessionHub>, fleet: &JoinedFleet, roots: &[PathBuf]) {
     let roots: Vec<String> = roots.iter().map(|root| workspace_name(root)).collect();
+    let has_claimed = Arc::new(Notify::new());
     let (own, node) = (Arc::clone(hub), Arc::clone(&fleet.node));
+    let claimed = Arc::clone(&has_claimed);
     hub.spawn_until_stopped(async move {
         loop {
-            if let Err(error) = claim_due_sessions(&own, &node, &roots).await {
-                tracing::warn!(%error, "due sessions were not claimed");
+            match claim_due_sessions(&own, &node, &roots).await {
+                Ok(true) => claimed.notify_one(),
+                Ok(false) => {}
+                Err(error) => tracing::warn!(%error, "due sessions were not claimed"),
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     });
     let (own, node) = (Arc::clone(hub), Arc::clone(&fleet.node));
     hub.spawn_until_stopped(async move {
-        loop {
-            match node.node.sessions_with_queued_ops().await {
-                Ok(sessions) => {
-                    let sessions: Vec<SessionId> =
-                        sessions.into_iter().map(|(_, session)| session).collect();
-                    own.deliver_queued_ops(&sessions).await;
-                }
-                Err(error) => tracing::warn!(%error, "queued operations were not read"),
-            }
-            tokio::time::sleep(POLL_INTERVAL).await;
-        }
+        deliver_queued_ops(&own, &node, &has_claimed).await;
     });
     let node = Arc::clone(&fleet.node);
     hub.spawn_until_stopped(async move {
@@ -133,19 +127,57 @@ pub(super) fn follow_fleet(hub: &Arc<SessionHub>, fleet: &JoinedFleet, roots: &[
     });
 }
 
-/// Claims due sessions and opens them.
+/// Gives the operations that wait in the database to the sessions of this node. A session that does
+/// not answer delays no other one.
+async fn deliver_queued_ops(hub: &Arc<SessionHub>, node: &FleetNode, has_claimed: &Notify) {
+    let mut under_way: HashSet<SessionId> = HashSet::new();
+    let mut deliveries = JoinSet::new();
+    loop {
+        while let Some(delivery) = deliveries.try_join_next() {
+            match delivery {
+                Ok(session) => drop(under_way.remove(&session)),
+                Err(error) => {
+                    tracing::error!(%error, "a delivery has failed");
+                    under_way.clear();
+                }
+            }
+        }
+        match node.node.sessions_with_queued_ops().await {
+            Ok(sessions) => {
+                for (_, session) in sessions {
+                    if under_way.insert(session) {
+                        let hub = Arc::clone(hub);
+                        deliveries.spawn(async move {
+                            hub.deliver_queued_ops(session).await;
+                            session
+                        });
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(%error, "queued operations were not read"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
+            () = has_claimed.notified() => {}
+        }
+    }
+}
+
+/// Claims due sessions and opens them. Returns true if there were any.
 async fn claim_due_sessions(
     hub: &Arc<SessionHub>,
     node: &FleetNode,
     roots: &[String],
-) -> Result<(), StorageError> {
+) -> Result<bool, StorageError> {
+    let mut has_claimed = false;
     loop {
         let places = hub.free_places().min(MAX_CLAIMS);
         let due = match places {
-            0 => return Ok(()),
+            0 => return Ok(has_claimed),
             places => node.node.claim_due(roots, places).await?,
         };
         let has_more = due.len() == places;
+        has_claimed |= !due.is_empty();
         let opening = due.into_iter().map(|due| async {
             let session = due.claim.session;
             if let Err(error) = hub.resume_due(due.claim).await {
@@ -154,7 +186,7 @@ async fn claim_due_sessions(
         });
         futures_util::future::join_all(opening).await;
         if !has_more {
-            return Ok(());
+            return Ok(has_claimed);
         }
     }
 }

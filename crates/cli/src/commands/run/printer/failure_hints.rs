@@ -31,7 +31,7 @@ pub(super) fn next_step_hint(fault: &Fault) -> &'static str {
         Fault::SessionBusy { .. } => {
             "Close the session there. If the server has it: `windlass run --attach --continue`."
         }
-        Fault::SessionMoved { .. } => "Its events go on: `windlass run --continue` opens it again.",
+        Fault::SessionMoved { .. } => "Open it again: `windlass run --continue`.",
         // The message says it.
         Fault::Refused { .. } => "",
         Fault::Config { .. } => {
