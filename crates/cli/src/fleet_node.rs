@@ -9,7 +9,6 @@ use crate::terminal::output;
 use anyhow::Context;
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -75,7 +74,6 @@ impl FleetNode {
         url: &str,
         (address, token): (String, &SecretString),
         capacity: u32,
-        data_folder: &Path,
     ) -> anyhow::Result<FleetNode> {
         if let Some(password) = Url::parse(url).ok().as_ref().and_then(Url::password) {
             crate::redact::add_secret(password);
@@ -99,7 +97,7 @@ impl FleetNode {
             lease: LEASE_VALIDITY,
         };
         let node = database.join(registration).await?;
-        let log = Arc::new(node.log(tenant, data_folder)?);
+        let log = Arc::new(node.log(tenant));
         let renewed_at = Mutex::new(joined_at);
         Ok(FleetNode { node, log, renewed_at, remotes: Mutex::default() })
     }

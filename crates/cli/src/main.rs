@@ -4,6 +4,7 @@
 
 mod args;
 mod attachments;
+mod checkouts;
 mod commands;
 mod custom_command;
 mod fleet_node;

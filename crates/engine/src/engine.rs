@@ -11,7 +11,7 @@ use crate::lineage::Lineage;
 use crate::model_handle::ModelHandle;
 use crate::session::{Session, SessionConfig};
 use crate::session_watcher::SessionWatcher;
-use crate::settings::{EngineSettings, ModelResolver};
+use crate::settings::{BeforeRelease, EngineSettings, ModelResolver};
 use crate::turn_budget::{TurnBudget, load_turn_spend};
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -41,8 +41,9 @@ pub struct Engine {
 
 /// The treatment of a turn that was under way when a session is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum UnfinishedTurn {
+pub enum UnfinishedTurn {
     Resume,
+    /// It is interrupted, unless it waits for an answer of the user.
     Pause,
 }
 
@@ -102,6 +103,15 @@ impl Engine {
     pub fn with_unattended(&self, unattended: UnattendedPolicy) -> Engine {
         let (log, runtime) = (Arc::clone(&self.log), Arc::clone(&self.runtime));
         let settings = Arc::new(EngineSettings { unattended, ..(*self.settings).clone() });
+        Engine { log, runtime, settings }
+    }
+
+    /// Returns the same engine with a callback for sessions that end.
+    #[must_use]
+    pub fn with_before_release(&self, before_release: BeforeRelease) -> Engine {
+        let (log, runtime) = (Arc::clone(&self.log), Arc::clone(&self.runtime));
+        let before_release = Some(before_release);
+        let settings = Arc::new(EngineSettings { before_release, ..(*self.settings).clone() });
         Engine { log, runtime, settings }
     }
 
@@ -167,27 +177,26 @@ impl Engine {
         unfinished_turn: UnfinishedTurn,
     ) -> Result<(SessionHandle, SessionWatcher), Fault> {
         let claim = self.log.claim(session).await.map_err(storage_fault)?;
-        self.open_claimed(claim, unfinished_turn).await
+        self.open_claimed(claim, unfinished_turn, None).await
     }
 
-    /// Opens a session that this process has claimed already, and resumes a turn that was under way.
-    pub async fn open_due(
-        &self,
-        claim: SessionClaim,
-    ) -> Result<(SessionHandle, SessionWatcher), Fault> {
-        self.open_claimed(claim, UnfinishedTurn::Resume).await
-    }
-
-    async fn open_claimed(
+    /// Opens a session that this process has claimed already. A `note` is for the model.
+    pub async fn open_claimed(
         &self,
         mut claim: SessionClaim,
         unfinished_turn: UnfinishedTurn,
+        note: Option<String>,
     ) -> Result<(SessionHandle, SessionWatcher), Fault> {
         let session = claim.session;
         if claim.lost_facts > 0 {
             let reason = "the last writes to the log did not survive".to_owned();
             let lost = Fact::FactsLost { count: claim.lost_facts, reason };
             let appended = self.log.append(&claim, claim.head, new_stamp().at, &[lost]).await;
+            claim.head = appended.map_err(storage_fault)?;
+        }
+        if let Some(note) = note {
+            let note = Fact::context_note(note);
+            let appended = self.log.append(&claim, claim.head, new_stamp().at, &[note]).await;
             claim.head = appended.map_err(storage_fault)?;
         }
         let page = self.log.read(session, 0).await.map_err(storage_fault)?;
@@ -361,8 +370,10 @@ impl Engine {
         &self,
         workspace: Option<&str>,
     ) -> Result<Vec<SessionSummary>, Fault> {
+        let is_own = workspace.is_some_and(|workspace| workspace == self.workspace_path());
+        let checkouts = self.settings.checkouts_folder.clone().filter(|_| is_own);
         let workspace = workspace.map(str::to_owned);
-        let filter = SessionFilter { workspace, ..SessionFilter::default() };
+        let filter = SessionFilter { workspace, checkouts, ..SessionFilter::default() };
         self.log.list(&filter).await.map_err(storage_fault)
     }
 

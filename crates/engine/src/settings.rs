@@ -6,9 +6,12 @@ use crate::attendance::UnattendedPolicy;
 use crate::model_handle::{ModelHandle, NamedModel};
 use crate::session::{CallDescriber, LoopDetectionRules, SessionConfig, SessionModel, TurnLimits};
 use crate::system_prompt::{RenderedSystemPrompt, SystemPromptValues};
+use std::pin::Pin;
 use std::sync::Arc;
 use windlass_protocol::event::DEFAULT_AGENT;
-use windlass_protocol::{Fault, HookPoint, ModelChoice, ModelOptions, ProjectApproval};
+use windlass_protocol::{
+    Fault, HookPoint, LogSeq, ModelChoice, ModelOptions, ProjectApproval, SessionId,
+};
 use windlass_toolkit::{
     AgentSummary, PathInstructions, SkillDefinition, StepContext, ToolRuntime, UserPresence,
 };
@@ -58,10 +61,18 @@ pub struct EngineSettings {
     pub(crate) agent_base_prompt: Option<RenderedSystemPrompt>,
     /// Name of the agent that these settings are for; empty before `for_agent`.
     pub(crate) agent_name: String,
+    /// Called when a session has ended, before its claim is released.
+    pub before_release: Option<BeforeRelease>,
+    /// The folder that contains the checkouts of the project, whose sessions are listed with its own.
+    pub checkouts_folder: Option<String>,
     /// Asks the model for a title after the first turn completes. For front ends that stay open and
     /// list sessions; subagent sessions never get a generated title.
     pub titles: TitleGeneration,
 }
+
+/// Saves what the next claim of a session needs besides its log, which ends at this position.
+pub type BeforeRelease =
+    Arc<dyn Fn(SessionId, LogSeq) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// The sessions whose model is asked for a title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +121,8 @@ impl EngineSettings {
             agent_options: ModelOptions::default(),
             agent_base_prompt: None,
             agent_name: String::new(),
+            before_release: None,
+            checkouts_folder: None,
             titles: TitleGeneration::Off,
         }
     }

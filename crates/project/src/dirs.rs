@@ -6,6 +6,7 @@
 
 use crate::ProjectError;
 use etcetera::BaseStrategy;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The folders that Windlass uses for the current user.
@@ -22,6 +23,9 @@ pub struct Dirs {
     pub plugins: PathBuf,
     /// The file of the administrator's managed policy, if this platform can have one.
     pub managed_policy: Option<PathBuf>,
+    /// Folders whose subfolders are checkouts of a project, with the folder of that project, whose
+    /// trust and approvals they share.
+    pub checkouts: BTreeMap<PathBuf, PathBuf>,
 }
 
 /// Fixed path of the managed policy. It is not configurable, so that it cannot be bypassed.
@@ -47,7 +51,18 @@ impl Dirs {
             cache: base.cache_dir().join("windlass"),
             plugins: base.data_dir().join("windlass-plugins"),
             managed_policy: Some(PathBuf::from(MANAGED_POLICY_PATH)),
+            checkouts: BTreeMap::new(),
         })
+    }
+
+    /// Returns the project that a folder is a checkout of, or the folder itself.
+    pub fn project_of<'a>(&'a self, folder: &'a Path) -> &'a Path {
+        self.checkout_project(folder).unwrap_or(folder)
+    }
+
+    /// Returns the project that a folder is a checkout of.
+    pub fn checkout_project(&self, folder: &Path) -> Option<&Path> {
+        self.checkouts.get(folder.parent()?).map(PathBuf::as_path)
     }
 }
 

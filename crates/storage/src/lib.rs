@@ -38,6 +38,7 @@ pub use stored_facts::LogDamage;
 use async_trait::async_trait;
 use std::any::Any;
 use std::fs::File;
+use std::path::MAIN_SEPARATOR;
 use uuid::Uuid;
 use windlass_protocol::{
     BlobRef, Fact, FactRecord, LogPosition, LogSeq, SessionId, SessionSummary, UnixMillis,
@@ -174,12 +175,21 @@ impl PageLimit {
 pub struct SessionFilter {
     /// Only sessions that work in this folder.
     pub workspace: Option<String>,
+    /// With `workspace`: also sessions that work in a subfolder of this one.
+    pub checkouts: Option<String>,
     /// True to leave out the sessions of subagents.
     pub is_top_level: bool,
     /// Only sessions that follow this one in the list, for the next page.
     pub after: Option<SessionId>,
     /// Maximum number of sessions.
     pub limit: Option<usize>,
+}
+
+impl SessionFilter {
+    /// Returns the first characters of the folders in `checkouts`.
+    pub(crate) fn checkouts_prefix(&self) -> Option<String> {
+        self.checkouts.as_ref().map(|folder| format!("{folder}{MAIN_SEPARATOR}"))
+    }
 }
 
 /// The state in which a released session waits for its next claim. It matters only in a fleet.

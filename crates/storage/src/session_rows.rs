@@ -52,7 +52,13 @@ impl SessionRow {
         let mut query = sqlx::QueryBuilder::new(SELECT);
         query.push(" WHERE head > 0");
         if let Some(workspace) = &filter.workspace {
-            query.push(" AND workspace = ").push_bind(workspace);
+            query.push(" AND (workspace = ").push_bind(workspace);
+            if let Some(folder) = filter.checkouts_prefix() {
+                let length = folder.chars().count() as i64;
+                query.push(" OR substr(workspace, 1, ").push_bind(length);
+                query.push(") = ").push_bind(folder);
+            }
+            query.push(")");
         }
         if filter.is_top_level {
             query.push(" AND parent IS NULL");

@@ -241,6 +241,14 @@ async fn sessions_are_listed_last_used_first_with_the_end_of_their_last_turn(
     assert_eq!(list[0].workspace, "/w1");
     assert_eq!((list[0].fact_count, list[0].changed_at), (4, UnixMillis(30)));
     assert_eq!(list[0].last_turn_end, Some(TurnEndReason::Completed));
+    let count = async |workspace: &str, checkouts: Option<&str>| {
+        let (workspace, checkouts) = (Some(workspace.to_owned()), checkouts.map(str::to_owned));
+        let filter = SessionFilter { workspace, checkouts, ..SessionFilter::default() };
+        log.list(&filter).await.unwrap().len()
+    };
+    assert_eq!(count("/w1", None).await, 1);
+    assert_eq!(count("/w1", Some("")).await, 3, "every folder begins with `/`");
+    assert_eq!(count("/w1", Some("/w")).await, 1, "a folder is not the first part of a name");
     // The summary goes on after the session was claimed again.
     let claim = log.claim(session(2)).await.unwrap();
     let started = Fact::TurnStarted { turn: 2, prompt: None };

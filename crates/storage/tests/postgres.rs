@@ -16,14 +16,16 @@ use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{
-    Backend, PostgresBackend, any_folder, model_text, prompt_submitted, registration, session,
+    Backend, PostgresBackend, any_folder, in_folder, model_text, prompt_submitted, registration,
+    session,
 };
 use uuid::Uuid;
 use windlass_protocol::{
     ClientInfo, ClientKind, Fact, FactOrigin, FactRecord, OpId, SessionId, UnixMillis,
 };
 use windlass_storage::postgres::{
-    InboxOp, NodeRegistration, PostgresDatabase, PostgresNode, SweepReport, TenantId,
+    InboxOp, NodeRegistration, PostgresDatabase, PostgresNode, SessionFolders, SweepReport,
+    TenantId,
 };
 use windlass_storage::{Log, PostgresLog, ReleaseState, SessionClaim, StorageError, read_all};
 use windlass_testkit::postgres_server::PostgresServer;
@@ -36,7 +38,6 @@ struct Fleet {
     server: PostgresServer,
     database: PostgresDatabase,
     tenant: TenantId,
-    folder: tempfile::TempDir,
 }
 
 impl Fleet {
@@ -46,7 +47,7 @@ impl Fleet {
         let database = PostgresDatabase::new(&server.url("fleet"), 4).unwrap();
         database.migrate().await.unwrap();
         let tenant = database.tenant("team").await.unwrap();
-        Fleet { server, database, tenant, folder: tempfile::tempdir().unwrap() }
+        Fleet { server, database, tenant }
     }
 
     async fn join(&self) -> (PostgresNode, PostgresLog) {
@@ -55,7 +56,7 @@ impl Fleet {
 
     async fn join_through(&self, database: &PostgresDatabase) -> (PostgresNode, PostgresLog) {
         let node = database.join(registration()).await.unwrap();
-        let log = node.log(self.tenant, self.folder.path()).unwrap();
+        let log = node.log(self.tenant);
         (node, log)
     }
 
@@ -237,9 +238,20 @@ async fn due_sessions_of_other_folders_are_not_claimed() {
     let claim = log.claim(session(1)).await.unwrap();
     log.append(&claim, 0, TIME, &[model_text("a")]).await.unwrap();
     log.release(claim, ReleaseState::Due).await.unwrap();
-    assert!(node.claim_due(&["/elsewhere".to_owned()], 8).await.unwrap().is_empty());
-    assert!(node.claim_due(&[], 8).await.unwrap().is_empty());
+    assert!(node.claim_due(&in_folder("/elsewhere"), 8).await.unwrap().is_empty());
+    assert!(node.claim_due(&SessionFolders::default(), 8).await.unwrap().is_empty());
     assert_eq!(node.claim_due(&any_folder(), 8).await.unwrap().len(), 1);
+    // A checkout has a folder of its own, which begins like those of the others.
+    let claim = log.claim(session(2)).await.unwrap();
+    let opened = Fact::session_opened("/checkouts/api/1".to_owned(), "0");
+    log.append(&claim, 0, TIME, &[opened]).await.unwrap();
+    log.release(claim, ReleaseState::Due).await.unwrap();
+    let checkouts = |prefix: &str| SessionFolders {
+        workspaces: vec!["/w".to_owned()],
+        prefixes: vec!["/other/".to_owned(), prefix.to_owned()],
+    };
+    assert!(node.claim_due(&checkouts("/checkouts/ap/"), 8).await.unwrap().is_empty());
+    assert_eq!(node.claim_due(&checkouts("/checkouts/api/"), 8).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -273,7 +285,7 @@ async fn the_holder_of_a_session_is_named_to_other_nodes_of_its_tenant() {
     assert_eq!((endpoint.holder.node, endpoint.token.as_str()), (first.id(), "token of a node"));
     assert!(one.holder(session(1)).await.unwrap().is_none(), "it is this node");
     let other = fleet.database.tenant("other").await.unwrap();
-    let other = second.log(other, fleet.folder.path()).unwrap();
+    let other = second.log(other);
     assert!(other.holder(session(1)).await.unwrap().is_none());
 
     // The node finds the operations of its own sessions.
@@ -724,7 +736,7 @@ async fn two_tenants_with_equal_ids_see_nothing_of_each_other() {
     let other = fleet.database.tenant("other").await.unwrap();
     assert_ne!(other, fleet.tenant);
     assert_eq!(fleet.database.tenant("team").await.unwrap(), fleet.tenant);
-    let two = node.log(other, fleet.folder.path()).unwrap();
+    let two = node.log(other);
     let claim = one.claim(session(1)).await.unwrap();
     let large = model_text("x".repeat(100_000));
     one.append(&claim, 0, TIME, &[prompt_submitted("secret"), large]).await.unwrap();
@@ -939,9 +951,8 @@ async fn a_node_keeps_its_lease_while_all_other_connections_are_in_use() {
     let database = PostgresDatabase::new(&backend.server.url("fleet"), 1).unwrap();
     let lease = Duration::from_secs(30);
     let node = database.join(NodeRegistration { lease, ..registration() }).await.unwrap();
-    let folder = tempfile::tempdir().unwrap();
     let tenant = database.tenant("team").await.unwrap();
-    let log = node.log(tenant, folder.path()).unwrap();
+    let log = node.log(tenant);
     let claim = log.claim(session(1)).await.unwrap();
     // The append waits for the row of the session, with the only connection.
     let url = backend.server.url("fleet");

@@ -153,8 +153,7 @@ async fn speed_of_appends_is_close_to_that_of_the_bare_statement() {
          FROM generate_series(1, 5000) AS number",
     );
     server.execute("fleet", "ANALYZE");
-    let folder = tempfile::tempdir().unwrap();
-    let log = Arc::new(node.log(tenant, folder.path()).unwrap());
+    let log = Arc::new(node.log(tenant));
     for (number, is_flushed) in [true, false].into_iter().enumerate() {
         let (mut ours, mut bare) = (0.0, 0.0);
         for round in number * ROUNDS..(number + 1) * ROUNDS {

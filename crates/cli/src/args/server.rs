@@ -47,6 +47,14 @@ pub(crate) struct ServeArgs {
     /// URL at which other nodes reach this one [default: the address of `--listen`]
     #[arg(long, value_name = "URL", requires_all = ["fleet", "listen"])]
     pub(crate) fleet_address: Option<String>,
+    /// Give each session a clone of its own, in this folder, of the repository that its root was
+    /// cloned from
+    ///
+    /// A session begins with the newest commit of the branch that the root has. What it changes is
+    /// pushed to `refs/windlass/` in that repository, from where other nodes restore it. The path is
+    /// the same on all nodes; the folder itself is not shared.
+    #[arg(long, value_name = "FOLDER", requires = "fleet")]
+    pub(crate) checkouts: Option<PathBuf>,
     /// Seconds after which a session that does nothing and has no clients is closed
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]

@@ -47,6 +47,7 @@ pub(crate) async fn run_tui(args: args::TuiArgs) -> anyhow::Result<CliExit> {
         idle_timeout: None,
         max_open_sessions: MAX_OPEN_SESSIONS,
         fleet: None,
+        checkouts: None,
     };
     let hub = SessionHub::new(dirs, ProjectContext::default(), options);
     // From here on, notes appear in the terminal UI.

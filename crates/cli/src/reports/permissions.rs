@@ -72,7 +72,7 @@ pub(crate) fn rules_in_force(setup: &LoadedProject) -> Vec<PermissionRuleRow> {
 
 /// Returns the approvals saved for the project, oldest first.
 pub(crate) fn project_approvals(setup: &LoadedProject) -> anyhow::Result<Vec<StoredApproval>> {
-    Ok(ApprovalStore::read(&setup.dirs)?.for_project(&setup.root))
+    Ok(ApprovalStore::read(&setup.dirs)?.for_project(setup.dirs.project_of(&setup.root)))
 }
 
 /// Returns the approvals that a session remembers from answers for the session, in words.
@@ -122,12 +122,13 @@ fn approval_id(approval: &StoredApproval) -> String {
 /// Ends the approval with this [`ReportRow::id`] for the project, also in all engines of the process.
 pub(crate) fn revoke_project_approval(setup: &LoadedProject, id: &str) -> anyhow::Result<()> {
     let mut store = ApprovalStore::read(&setup.dirs)?;
-    let approvals = store.for_project(&setup.root);
+    let project = setup.dirs.project_of(&setup.root);
+    let approvals = store.for_project(project);
     let mut numbered = approvals.into_iter().enumerate();
     let Some((index, approval)) = numbered.find(|(_, approval)| approval_id(approval) == id) else {
         anyhow::bail!("this approval does not exist any more; open the list again");
     };
-    store.remove(&setup.root, index + 1)?;
+    store.remove(project, index + 1)?;
     let approval = ProjectApproval { key: approval.key, subject: approval.subject };
     setup.context.approvals.remove(&approval);
     Ok(())

@@ -10,6 +10,7 @@ use crate::fleet_node::{FleetNode, SessionPlace, storage_error};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
+use windlass_engine::UnfinishedTurn;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
 use windlass_protocol::{
     AccessRight, ClientInfo, Fault, OpError, OpId, RequestError, SessionId, SessionOp, SessionQuery,
@@ -166,14 +167,18 @@ impl SessionHub {
 
     async fn open_due(&self, claim: SessionClaim) -> Result<Arc<OpenSession>, RequestError> {
         let session = claim.session;
+        let folder = self.folder_of(session).await?;
+        if self.dirs.checkout_project(&folder).is_some() {
+            let place = (session, &*folder);
+            return self.open_in_checkout(place, Some(claim), UnfinishedTurn::Resume).await;
+        }
         let workspace = self.workspace_of(session).await?;
         let _state = workspace.keep_state().await;
         let engine = self.with_policy(&*workspace.state().best_engine().await?);
         let lock = self.session_lock(session);
         let _opening = lock.lock().await;
         if let Some(stale) = self.open_session(session) {
-            let message = format!("session {session} was claimed again");
-            self.remove(&stale, Some(Fault::SessionMoved { message }));
+            self.remove_stale(&stale);
         }
         let room = match (self.reserve_room().await, &self.options.fleet) {
             (Err(error), Some(fleet)) => {
@@ -183,7 +188,7 @@ impl SessionHub {
             }
             (room, _) => room?,
         };
-        let opened = engine.open_due(claim).await?;
+        let opened = engine.open_claimed(claim, UnfinishedTurn::Resume, None).await?;
         Ok(self.insert(Arc::clone(&workspace), opened, room))
     }
 

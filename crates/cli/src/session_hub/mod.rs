@@ -4,6 +4,7 @@
 //! are opened, reopened and closed one after another, each under its own lock. Start reading at
 //! [`SessionHub::request`].
 
+mod checkout_sessions;
 mod closed_session;
 mod command_shell_steps;
 mod fleet_sessions;
@@ -14,9 +15,11 @@ mod requests;
 mod server_handover;
 mod session_blobs;
 mod session_tasks;
+mod stored_sessions;
 
 pub(crate) use open_session::OpenSession;
 
+use crate::checkouts::Checkouts;
 use crate::fleet_node::FleetNode;
 use crate::setup::{LoadedProject, ProjectContext};
 use crate::terminal::output::ProjectNotes;
@@ -35,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_engine::{Engine, SessionHandle, SessionWatcher, UnattendedPolicy};
 use windlass_project::{ConfigFlags, Dirs};
+use windlass_protocol::display_text::workspace_name;
 use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::session_stream::HostStreamItem;
 use windlass_protocol::{Fault, RequestError, SessionId};
@@ -66,6 +70,8 @@ pub(crate) struct HubOptions {
     pub(crate) max_open_sessions: usize,
     /// The node of a fleet that this process is.
     pub(crate) fleet: Option<Arc<FleetNode>>,
+    /// The checkouts that sessions of a fleet work in.
+    pub(crate) checkouts: Option<Arc<Checkouts>>,
 }
 
 /// The open sessions of a hub.
@@ -118,11 +124,12 @@ impl SessionHub {
         if let Some(workspace) = workspaces.get(root) {
             return Ok(Arc::clone(workspace));
         }
-        if workspaces.len() >= MAX_WORKSPACES {
+        let is_project = |root: &&PathBuf| self.dirs.checkout_project(root).is_none();
+        if workspaces.keys().filter(is_project).count() >= MAX_WORKSPACES {
             let message = format!("too many folders are open: {MAX_WORKSPACES}");
             return Err(Fault::Config { message });
         }
-        let name = windlass_protocol::display_text::workspace_name(root);
+        let name = workspace_name(root);
         let events = Arc::clone(&self.events);
         let notes = ProjectNotes::new(move |text: String| {
             let text = text.strip_prefix("note: ").map(str::to_owned).unwrap_or(text);
@@ -180,8 +187,8 @@ impl SessionHub {
 
     /// Returns true if clients may see sessions of this folder.
     fn is_visible(&self, workspace: &str) -> bool {
-        let is_root =
-            |root: &PathBuf| windlass_protocol::display_text::workspace_name(root) == workspace;
+        let workspace = workspace_name(self.dirs.project_of(Path::new(workspace)));
+        let is_root = |root: &PathBuf| workspace_name(root) == workspace;
         self.options.roots.as_ref().is_none_or(|roots| roots.iter().any(is_root))
     }
 
@@ -314,6 +321,7 @@ impl SessionHub {
             }
         });
         open.end(fault);
+        self.forget_checkout(open);
         self.events.send(HostStreamItem::SessionClosed { session: open.session });
     }
 
@@ -355,7 +363,11 @@ impl SessionHub {
 
     /// Returns an engine as this hub uses it.
     fn with_policy(&self, engine: &Engine) -> Engine {
-        engine.with_unattended(self.options.unattended.clone())
+        let engine = engine.with_unattended(self.options.unattended.clone());
+        match self.checkout_saver() {
+            Some(before_release) => engine.with_before_release(before_release),
+            None => engine,
+        }
     }
 
     /// Closes all sessions, within a time limit, and ends all tasks. Sessions that do not end in

@@ -36,6 +36,8 @@ pub(crate) struct OpenSession {
     pub(super) idle_since: Mutex<Instant>,
     /// Held while the shell steps of a custom command run.
     pub(super) command_steps: tokio::sync::Mutex<()>,
+    /// Held while the checkout of the session is saved.
+    pub(super) saving: tokio::sync::Mutex<()>,
 }
 
 /// The phase of an open session.
@@ -68,6 +70,7 @@ impl OpenSession {
             is_in_fleet,
             idle_since: Mutex::new(now),
             command_steps: tokio::sync::Mutex::default(),
+            saving: tokio::sync::Mutex::default(),
         }
     }
 

@@ -4,20 +4,18 @@ use super::closed_session::watch_closed_session;
 use super::command_shell_steps::prompt_of_command;
 use super::{OpenSession, SessionHub};
 use crate::setup::LoadedProject;
-use crate::workspace_host::{
-    ConfigChange, ConfigChangeResult, SessionUpdate, WorkspaceHost, to_fault,
-};
+use crate::workspace_host::{ConfigChange, ConfigChangeResult, SessionUpdate, to_fault};
 use async_trait::async_trait;
 use futures_util::stream::{BoxStream, StreamExt};
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_engine::{ForkPoint, OpSender};
+use windlass_engine::{ForkPoint, OpSender, UnfinishedTurn};
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
 use windlass_protocol::report::{ReportAction, ReportKind};
 use windlass_protocol::session_stream::{HostStreamItem, OpenSessionState, SessionStreamItem};
 use windlass_protocol::{
-    Attachment, DEFAULT_AGENT, Fact, FactRecord, Fault, ModelChoice, OpError, OpId, OpRequest,
-    OpResult, QueryReply, RequestError, SessionId, SessionOp, SessionQuery,
+    Attachment, DEFAULT_AGENT, Fault, ModelChoice, OpError, OpId, OpRequest, OpResult, QueryReply,
+    RequestError, SessionId, SessionOp, SessionQuery,
 };
 use windlass_server::{Caller, FrontendService, WatchOptions};
 
@@ -119,18 +117,11 @@ impl SessionHub {
                 Ok(HostResponse::Done)
             }
             FrontendRequest::ForkSession { session, turn } => {
-                let workspace = self.workspace_of(session).await?;
                 let point = turn.map_or(ForkPoint::LastTurn, ForkPoint::Turn);
-                let fork = workspace.state().inspect_engine().await?.fork(session, point).await?;
-                let open = self.open(fork, false).await?;
-                opened_response(&open)
+                opened_response(&*self.fork_session(session, point).await?)
             }
             FrontendRequest::DeleteSession { session } => {
-                let workspace = self.workspace_of(session).await?;
-                let lock = self.session_lock(session);
-                let _deleting = lock.lock().await;
-                self.close_locked(session, None, Duration::ZERO).await;
-                workspace.state().inspect_engine().await?.delete(session).await?;
+                self.delete_session(session).await?;
                 Ok(HostResponse::Done)
             }
             FrontendRequest::RenameSession { session, title } => {
@@ -224,8 +215,13 @@ impl SessionHub {
         agent: Option<String>,
         (model, effort): (Option<String>, Option<String>),
     ) -> Result<Arc<OpenSession>, RequestError> {
-        let workspace = self.named_workspace(caller.workspace.as_deref()).await?;
+        let mut workspace = self.named_workspace(caller.workspace.as_deref()).await?;
         let room = self.reserve_room().await?;
+        let project = workspace.state().setup.root.clone();
+        let checkout = self.create_checkout(&project).await?;
+        if let Some(folder) = &checkout {
+            workspace = self.workspace(folder).await?;
+        }
         let _state = workspace.keep_state().await;
         let state = workspace.state();
         let engine = self.with_policy(&*state.engine().await?);
@@ -236,7 +232,14 @@ impl SessionHub {
         }
         let model = model.map(|model| ModelChoice { model, effort, precedes_agent: false });
         let started = engine.start_session(agent.as_deref(), model).await?;
-        Ok(self.insert(Arc::clone(&workspace), started, room))
+        let open = self.insert(Arc::clone(&workspace), started, room);
+        if checkout.is_some() && !self.save_checkout(&open, 0).await {
+            // No other node could go on with it.
+            self.close_session(open.session).await;
+            let message = "the checkout of the session could not be saved; see the notices";
+            return Err(Fault::Refused { message: message.to_owned() }.into());
+        }
+        Ok(open)
     }
 
     /// Returns the states of the open sessions, those that wait for the user first.
@@ -304,6 +307,12 @@ impl SessionHub {
         session: SessionId,
         resume: bool,
     ) -> Result<Arc<OpenSession>, RequestError> {
+        let folder = self.folder_of(session).await?;
+        if self.dirs.checkout_project(&folder).is_some() {
+            let unfinished_turn =
+                if resume { UnfinishedTurn::Resume } else { UnfinishedTurn::Pause };
+            return self.open_in_checkout((session, &folder), None, unfinished_turn).await;
+        }
         let workspace = self.workspace_of(session).await?;
         let _state = workspace.keep_state().await;
         let engine = self.with_policy(&*workspace.state().best_engine().await?);
@@ -324,52 +333,6 @@ impl SessionHub {
             opened => opened?,
         };
         Ok(self.insert(Arc::clone(&workspace), opened, room))
-    }
-
-    /// Returns true if the last turn of a session was cut off, or prompts wait.
-    pub(crate) async fn is_unfinished(&self, session: SessionId) -> Result<bool, RequestError> {
-        let engine = self.workspace_of(session).await?.state().inspect_engine().await?;
-        let query = SessionQuery::Transcript { session };
-        let QueryReply::Transcript { transcript } = engine.query(query).await? else {
-            return Ok(false);
-        };
-        Ok(transcript.last_turn_end.is_none() || !transcript.queued_prompts.is_empty())
-    }
-
-    /// Returns the host of the folder that a session works in.
-    pub(super) async fn workspace_of(
-        &self,
-        session: SessionId,
-    ) -> Result<Arc<WorkspaceHost>, RequestError> {
-        if let Some(open) = self.open_session(session) {
-            return Ok(Arc::clone(&open.workspace));
-        }
-        let not_found =
-            || RequestError::NotFound { text: format!("session {session} was not found") };
-        let any = self.named_workspace(None).await?;
-        let query = SessionQuery::Events { session, after: 0, limit: Some(1) };
-        let first = any.state().inspect_engine().await?.query(query).await;
-        let events = match first {
-            Ok(QueryReply::Events { events }) => events,
-            Err(Fault::Storage { message } | Fault::SessionMoved { message }) => {
-                return Err(RequestError::Unavailable { text: message });
-            }
-            Ok(_) | Err(_) => return Err(not_found()),
-        };
-        let Some(FactRecord { fact: Fact::SessionOpened { workspace, .. }, .. }) = events.first()
-        else {
-            // The first fact is lost: the session can be read, wherever it worked.
-            return Ok(any);
-        };
-        if any.is_host_of(workspace) {
-            return Ok(any);
-        }
-        match &self.options.roots {
-            // The engine says that the session belongs to another folder.
-            None => Ok(any),
-            Some(_) if self.is_visible(workspace) => self.named_workspace(Some(workspace)).await,
-            Some(_) => Err(not_found()),
-        }
     }
 
     async fn answer_query(

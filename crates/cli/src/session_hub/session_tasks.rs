@@ -19,7 +19,12 @@ impl SessionHub {
         self.follow_telemetry(watcher);
         self.tasks.spawn(async move {
             while let Some(handle) = open.running_handle().await {
-                hub.follow_loop(&open, &handle).await;
+                let keep_saved = Arc::clone(&hub).keep_checkout_saved(Arc::clone(&open), &handle);
+                let follow = hub.follow_loop(&open, &handle);
+                tokio::select! {
+                    () = follow => {}
+                    () = async { keep_saved.await; std::future::pending().await } => {}
+                }
             }
         });
     }
@@ -106,11 +111,10 @@ impl SessionHub {
 
     /// Reports the states of the servers of a folder.
     pub(super) fn follow_servers(&self, workspace: &Arc<WorkspaceHost>) {
-        let (workspace, events) = (Arc::clone(workspace), Arc::clone(&self.events));
-        let stop = self.stop.clone();
+        let (mut states, workspace) = (workspace.subscribe(), workspace.name());
+        let (events, stop) = (Arc::clone(&self.events), self.stop.clone());
         self.tasks.spawn(async move {
             let mut known = Vec::new();
-            let mut states = workspace.subscribe();
             loop {
                 let state = Arc::clone(&states.borrow_and_update());
                 let mut changes = state.setup.server_changes().subscribe();
@@ -118,12 +122,16 @@ impl SessionHub {
                 drop(state);
                 if servers != known {
                     known.clone_from(&servers);
-                    let workspace = workspace.name();
+                    let workspace = workspace.clone();
                     events.send(HostStreamItem::Servers { workspace, servers });
                 }
                 tokio::select! {
                     () = stop.cancelled() => return,
-                    _ = states.changed() => {}
+                    changed = states.changed() => {
+                        if changed.is_err() {
+                            return;
+                        }
+                    }
                     Ok(()) = changes.changed() => {}
                 }
             }

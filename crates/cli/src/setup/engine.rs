@@ -253,6 +253,10 @@ impl LoadedProject {
         }
         let name = self.config.model.as_ref().map(|(name, _)| name.as_str()).unwrap_or_default();
         let mut settings = EngineSettings::new(&self.workspace_name(), model, name);
+        let mut folders = self.dirs.checkouts.iter();
+        let folder = folders.find(|(_, root)| **root == self.root);
+        settings.checkouts_folder =
+            folder.map(|(folder, _)| windlass_protocol::display_text::workspace_name(folder));
         let instructions = match purpose {
             EnginePurpose::Inspect => LoadedInstructions::default(),
             EnginePurpose::Files | EnginePurpose::Commands => self.load_instructions(&runtime),

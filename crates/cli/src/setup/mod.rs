@@ -370,7 +370,9 @@ impl LoadedProject {
         let policy = restrictions.into_iter().fold(policy, Policy::restricted_by);
         let approvals = &self.context.approvals;
         approvals.reload(|| -> anyhow::Result<Vec<ProjectApproval>> {
-            let stored = ApprovalStore::read(&self.dirs)?.for_project(&self.root).into_iter();
+            let stored =
+                ApprovalStore::read(&self.dirs)?.for_project(self.dirs.project_of(&self.root));
+            let stored = stored.into_iter();
             let stored = stored.map(|it| ProjectApproval { key: it.key, subject: it.subject });
             Ok(stored.collect())
         })?;
@@ -386,7 +388,7 @@ impl LoadedProject {
 
     /// Returns a callback that saves approvals for the whole project.
     fn approval_saver(&self) -> SaveApprovals {
-        let (dirs, root) = (self.dirs.clone(), self.root.clone());
+        let (dirs, root) = (self.dirs.clone(), self.dirs.project_of(&self.root).to_owned());
         let notes = self.context.notes.clone();
         Arc::new(move |approvals| {
             let save = || {

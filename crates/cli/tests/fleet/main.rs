@@ -22,6 +22,7 @@ mod support;
 #[allow(dead_code, reason = "the clients of the tests of one server have other needs")]
 mod session_client;
 
+mod checkouts;
 mod database_failures;
 mod killed_nodes;
 mod other_nodes;

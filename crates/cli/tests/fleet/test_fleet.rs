@@ -52,6 +52,62 @@ impl TestFleet {
 
     /// Starts a node.
     pub fn start_node_with(&self, arguments: &[&str]) -> TestNode {
+        let env = self.node_env();
+        let server = self.start_process(&env, arguments);
+        TestNode { env, server, project: self.project() }
+    }
+
+    /// Starts a node with checkouts in a folder that other nodes see at the same path, but with other
+    /// contents: those of `disk`.
+    pub fn start_node_with_checkouts(&self, disk: &str) -> TestNode {
+        let (env, checkouts, disk) = (self.node_env(), self.checkouts(), self.disk(disk));
+        for folder in [&checkouts, &disk] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        let (url, project) = (self.database.url("fleet"), self.project());
+        let serve = ["serve", "--fleet", &url, "--listen", "127.0.0.1:0", "--root"];
+        let folders = [project.to_str().unwrap(), "--checkouts", checkouts.to_str().unwrap()];
+        let inner = env.windlass(&[&serve[..], &folders].concat());
+        let mut command = std::process::Command::new("unshare");
+        if !rustix::process::getuid().is_root() {
+            command.arg("--map-root-user");
+        }
+        command.args(["--mount", "sh", "-c", "mount --bind \"$0\" \"$1\"; shift; exec \"$@\""]);
+        command.arg(disk).arg(&checkouts).arg(inner.get_program()).args(inner.get_args());
+        command.current_dir(inner.get_current_dir().unwrap()).env_clear();
+        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.stdin(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
+        let server = TestServer::spawn_command(command);
+        server.wait_for("serving ");
+        TestNode { env, server, project: self.project() }
+    }
+
+    /// Returns the path of the checkouts, as the nodes see it.
+    pub fn checkouts(&self) -> PathBuf {
+        self.folder.path().join("checkouts")
+    }
+
+    /// Returns a folder with the checkouts of one node.
+    pub fn disk(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Makes the project a clone of a repository with one commit, and returns the path of that one.
+    pub fn create_repository(&self) -> PathBuf {
+        let (origin, project) = (self.folder.path().join("origin.git"), self.project());
+        let text = |path: &PathBuf| path.to_str().unwrap().to_owned();
+        git(&project, &["init", "--quiet", "--bare", "-b", "main", &text(&origin)]);
+        git(&project, &["init", "--quiet", "-b", "main"]);
+        std::fs::write(project.join("a.txt"), "one\n").unwrap();
+        std::fs::write(project.join(".gitignore"), "ignored/\n").unwrap();
+        git(&project, &["add", "--all"]);
+        git(&project, &["commit", "--quiet", "-m", "first"]);
+        git(&project, &["remote", "add", "origin", &text(&origin)]);
+        git(&project, &["push", "--quiet", "origin", "main"]);
+        origin
+    }
+
+    fn node_env(&self) -> TestEnv {
         let env = TestEnv::outside_temp_folder(&[], "");
         env.write_config(&format!(
             r#"{{"model": "scripted/m", "titles": false, "permission": "allow",
@@ -59,8 +115,7 @@ impl TestFleet {
             "models": {{"m": {{}}}}}}}}}}"#,
             self.model.url()
         ));
-        let server = self.start_process(&env, arguments);
-        TestNode { env, server, project: self.project() }
+        env
     }
 
     /// Kills the process of a node, and starts another one with its home folder.
@@ -133,6 +188,15 @@ impl TestNode {
         let status = std::process::Command::new("kill").args([name, &id]).status().unwrap();
         assert!(status.success());
     }
+}
+
+/// Runs git, and returns what it prints.
+pub fn git(folder: &Path, arguments: &[&str]) -> String {
+    let mut command = std::process::Command::new("git");
+    command.args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(arguments);
+    let output = command.current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 /// Returns the kinds of facts.

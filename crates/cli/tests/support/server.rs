@@ -33,7 +33,11 @@ impl TestServer {
 
     /// Starts `windlass serve`.
     pub fn spawn(env: &TestEnv, arguments: &[&str]) -> TestServer {
-        let mut command = env.windlass(&[&["serve"], arguments].concat());
+        TestServer::spawn_command(env.windlass(&[&["serve"], arguments].concat()))
+    }
+
+    /// Starts a server with a command for it.
+    pub fn spawn_command(mut command: std::process::Command) -> TestServer {
         command.stdout(Stdio::null());
         let mut child = command.spawn().unwrap();
         let stderr: Arc<Mutex<String>> = Arc::default();

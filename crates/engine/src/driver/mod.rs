@@ -152,7 +152,7 @@ pub(crate) fn start_driver(
 ) -> (SessionHandle, SessionWatcher) {
     let (id, initial_head, log) = (claim.session, session.head(), Arc::clone(&base.log));
     let agent = base.settings.agent_name.clone();
-    let lost_facts = claim.lost_facts;
+    let (lost_facts, epoch) = (claim.lost_facts, claim.epoch);
     let attendance = base.lineage.attendance.clone();
     let (stop, stop_after_calls) = (CancellationToken::new(), CancellationToken::new());
     let (SessionChannels { ops, new_models, subscriptions, activity }, watcher, driver) =
@@ -166,6 +166,7 @@ pub(crate) fn start_driver(
         session: id,
         agent,
         lost_facts,
+        epoch,
         log,
         ops,
         new_models,
@@ -401,6 +402,11 @@ impl SessionDriver {
 
     /// Gives up the claim, and tells a fleet whether there is work left to do.
     async fn release(self, state: ReleaseState) {
+        if let Some(before_release) = &self.settings.before_release
+            && self.session.transcript().parent.is_none()
+        {
+            before_release(self.claim.session, self.claim.head).await;
+        }
         let SessionDriver { log, claim, .. } = self;
         let session = claim.session;
         if let Err(error) = log.release(claim, state).await {

@@ -25,6 +25,8 @@ pub struct SessionHandle {
     pub agent: String,
     /// Number of facts that were found lost when the session was opened.
     pub lost_facts: u64,
+    /// Epoch of the claim under which the session is open.
+    pub epoch: u64,
     pub(super) log: Arc<dyn Log>,
     pub(super) ops: mpsc::Sender<QueuedOp>,
     pub(super) new_models: mpsc::Sender<ModelResolver>,

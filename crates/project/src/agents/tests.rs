@@ -130,6 +130,7 @@ fn project_agents_apply_only_while_trusted_and_unchanged() {
         config: at("config"),
         data: at("data"),
         managed_policy: None,
+        checkouts: std::collections::BTreeMap::new(),
         cache: at("cache"),
         plugins: at("plugins"),
     };
@@ -175,6 +176,7 @@ fn with_configs(
         config: at("config"),
         data: at("data"),
         managed_policy: None,
+        checkouts: std::collections::BTreeMap::new(),
         cache: at("cache"),
         plugins: at("plugins"),
     };

@@ -68,7 +68,7 @@ pub enum TrustDiff {
 /// The list of trusted folders, stored in `trust.json`.
 #[derive(Debug)]
 pub struct TrustStore {
-    data_dir: PathBuf,
+    dirs: Dirs,
     list: TrustListFile,
 }
 
@@ -122,20 +122,27 @@ pub(crate) struct TrustCheckResult {
 const MAX_LIST_BYTES: u64 = 4 << 20;
 const MAX_COPY_BYTES: u64 = 16 << 20;
 
-impl TrustStore {
+impl TrustListFile {
     /// Reads the list; empty if there is none.
-    pub fn read(dirs: &Dirs) -> Result<TrustStore, ProjectError> {
-        TrustStore::read_from(&dirs.data)
-    }
-
-    fn read_from(data_dir: &Path) -> Result<TrustStore, ProjectError> {
+    fn read(data_dir: &Path) -> Result<TrustListFile, ProjectError> {
         let path = data_dir.join("trust.json");
-        let list = match private_files::read_private(&path, MAX_LIST_BYTES)? {
+        Ok(match private_files::read_private(&path, MAX_LIST_BYTES)? {
             None => TrustListFile::default(),
             Some(text) => serde_json::from_str(&text)
                 .map_err(|error| private_files::corrupt_error(&path, &error))?,
-        };
-        Ok(TrustStore { data_dir: data_dir.to_owned(), list })
+        })
+    }
+}
+
+impl TrustStore {
+    /// Reads the list; empty if there is none.
+    pub fn read(dirs: &Dirs) -> Result<TrustStore, ProjectError> {
+        Ok(TrustStore { dirs: dirs.clone(), list: TrustListFile::read(&dirs.data)? })
+    }
+
+    /// Returns the folder under which the trust of a folder is stored.
+    fn entry_folder<'a>(&'a self, folder: &'a Path) -> &'a Path {
+        self.dirs.project_of(folder)
     }
 
     /// Returns the trust state of a folder, and its config if it is trusted. Content that can no
@@ -155,12 +162,12 @@ impl TrustStore {
         let Ok(real) = real_path(root) else {
             return Ok(without_content(FolderTrust::NothingToTrust));
         };
-        let Some(entry) = self.list.folders.get(&real) else {
+        let Some(entry) = self.list.folders.get(self.entry_folder(&real)) else {
             let has_content = scan::has_trusted_paths(&real);
             let is_declined = self
                 .list
                 .declined
-                .get(&real)
+                .get(self.entry_folder(&real))
                 .is_some_and(|names| *names == scan::offered_names(&real));
             let trust = match has_content {
                 true => FolderTrust::Untrusted,
@@ -217,10 +224,11 @@ impl TrustStore {
             .collect();
         let scanned_files = folder_scan.scanned_files.iter();
         let shown_files = scanned_files.map(|(name, file)| diff::file_title(name, file)).collect();
-        let diff = match self.list.folders.get(&folder) {
+        let entry_folder = self.entry_folder(&folder).to_owned();
+        let diff = match self.list.folders.get(&entry_folder) {
             None => TrustDiff::NeverTrusted,
             Some(entry) if entry.digest == digest => TrustDiff::Unchanged,
-            Some(entry) => match self.trusted_copy(&folder, &entry.digest) {
+            Some(entry) => match self.trusted_copy(&entry_folder, &entry.digest) {
                 Some(trusted_files) => {
                     TrustDiff::Changed(diff::diff_lines(&trusted_files, &folder_scan.scanned_files))
                 }
@@ -228,7 +236,7 @@ impl TrustStore {
             },
         };
         Ok(TrustRequest {
-            folder,
+            folder: entry_folder,
             digest,
             scanned_files: folder_scan.scanned_files,
             settings_lines,
@@ -242,7 +250,7 @@ impl TrustStore {
     /// folder stays `ask`.
     pub fn add(&mut self, request: TrustRequest, keeps_asking: bool) -> Result<(), ProjectError> {
         let TrustRequest { folder, digest, scanned_files, .. } = request;
-        let lock = private_files::lock_file(&self.data_dir, "trust")?;
+        let lock = private_files::lock_file(&self.dirs.data, "trust")?;
         let path = self.copy_path(&folder);
         let copy = TrustedFolderCopy {
             folder: folder.clone(),
@@ -262,13 +270,14 @@ impl TrustStore {
     /// user is asked again when the folder offers something else.
     pub fn decline(&mut self, root: &Path) -> Result<bool, ProjectError> {
         let folder = real_path(root)?;
-        let lock = private_files::lock_file(&self.data_dir, "trust")?;
+        let entry_folder = self.entry_folder(&folder).to_owned();
+        let lock = private_files::lock_file(&self.dirs.data, "trust")?;
         let was_trusted = self.update(|list| {
-            list.declined.insert(folder.clone(), scan::offered_names(&folder));
-            list.folders.remove(&folder).is_some()
+            list.declined.insert(entry_folder.clone(), scan::offered_names(&folder));
+            list.folders.remove(&entry_folder).is_some()
         })?;
         // The list decides; a copy without an entry has no meaning.
-        let _ = std::fs::remove_file(self.copy_path(&folder));
+        let _ = std::fs::remove_file(self.copy_path(&entry_folder));
         drop(lock);
         Ok(was_trusted)
     }
@@ -278,16 +287,16 @@ impl TrustStore {
         &mut self,
         change: impl FnOnce(&mut TrustListFile) -> T,
     ) -> Result<T, ProjectError> {
-        self.list = TrustStore::read_from(&self.data_dir)?.list;
+        self.list = TrustListFile::read(&self.dirs.data)?;
         let result = change(&mut self.list);
-        self.write(&self.data_dir.join("trust.json"), &self.list)?;
+        self.write(&self.dirs.data.join("trust.json"), &self.list)?;
         Ok(result)
     }
 
     fn write(&self, path: &Path, value: &impl Serialize) -> Result<(), ProjectError> {
         let to_error = |source| ProjectError::File { path: path.to_owned(), source };
         let text = serde_json::to_string_pretty(value).map_err(|error| to_error(error.into()))?;
-        private_files::create_private_folder(path.parent().unwrap_or(&self.data_dir))
+        private_files::create_private_folder(path.parent().unwrap_or(&self.dirs.data))
             .map_err(to_error)?;
         private_files::replace_atomically(path, text.as_bytes()).map_err(to_error)
     }
@@ -301,7 +310,7 @@ impl TrustStore {
 
     fn copy_path(&self, folder: &Path) -> PathBuf {
         let name = to_hex(&Sha256::digest(folder.as_os_str().as_encoded_bytes()));
-        self.data_dir.join("trusted").join(format!("{name}.json"))
+        self.dirs.data.join("trusted").join(format!("{name}.json"))
     }
 }
 

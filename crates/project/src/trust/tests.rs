@@ -25,6 +25,7 @@ impl TrustTestEnv {
             config: at("config"),
             data: at("data"),
             managed_policy: None,
+            checkouts: std::collections::BTreeMap::new(),
             cache: at("cache"),
             plugins: at("plugins"),
         };
@@ -472,6 +473,36 @@ fn concurrent_stores_lose_no_trust() {
 }
 
 /// Git metadata does not identify a folder: a hostile repository can point anywhere.
+#[test]
+fn a_checkout_has_the_trust_of_its_project_for_the_same_content() {
+    let mut env = TrustTestEnv::new();
+    env.write("windlass.jsonc", "{}");
+    env.trust_folder();
+    let checkouts = env.root.with_file_name("checkouts");
+    let checkout = checkouts.join("1");
+    std::fs::create_dir_all(&checkout).unwrap();
+    std::fs::write(checkout.join("windlass.jsonc"), "{}").unwrap();
+    let trust = |env: &TrustTestEnv, folder: &Path| env.store().check_folder(folder).unwrap().trust;
+    assert_eq!(trust(&env, &checkout), FolderTrust::Untrusted);
+    env.dirs.checkouts.insert(checkouts.clone(), env.root.clone());
+    assert_eq!(trust(&env, &checkout), FolderTrust::Trusted);
+    // Only the folders right in there are checkouts.
+    let inner = checkout.join("inner");
+    std::fs::create_dir_all(&inner).unwrap();
+    std::fs::write(inner.join("windlass.jsonc"), "{}").unwrap();
+    assert_eq!(trust(&env, &inner), FolderTrust::Untrusted);
+    // Another content is not trusted, until the user trusts it for the project.
+    std::fs::write(checkout.join("windlass.jsonc"), r#"{"model": "x/y"}"#).unwrap();
+    assert_eq!(trust(&env, &checkout), FolderTrust::Changed);
+    let request = env.store().prepare_request(&checkout).unwrap();
+    assert!(matches!(request.diff, TrustDiff::Changed(_)));
+    env.store().add(request, false).unwrap();
+    assert_eq!(trust(&env, &checkout), FolderTrust::Trusted);
+    assert_eq!(env.folder_trust(), FolderTrust::Changed);
+    assert!(env.store().decline(&checkout).unwrap());
+    assert_eq!(env.folder_trust(), FolderTrust::Untrusted);
+}
+
 #[test]
 fn a_repository_cannot_borrow_the_trust_of_another() {
     let env = TrustTestEnv::new();

@@ -38,6 +38,14 @@ impl FactBlobs for LoadedBlobs {
 
 impl PostgresLog {
     pub(super) async fn store_blob(&self, bytes: Vec<u8>) -> Result<BlobRef, StorageError> {
+        self.store_bytes(bytes, "on").await
+    }
+
+    async fn store_bytes(
+        &self,
+        bytes: Vec<u8>,
+        sync_mode: &'static str,
+    ) -> Result<BlobRef, StorageError> {
         let size = bytes.len();
         if size > MAX_BLOB_BYTES {
             return Err(StorageError::BlobTooLarge { size, largest: MAX_BLOB_BYTES });
@@ -53,7 +61,7 @@ impl PostgresLog {
         let query = || {
             sqlx::query(
                 "INSERT INTO blob (tenant, name, size, body) SELECT $1, $2, $3, $4
-                 WHERE set_config('synchronous_commit', 'on', true) IS NOT NULL
+                 WHERE set_config('synchronous_commit', $5, true) IS NOT NULL
                  ON CONFLICT (tenant, name) DO UPDATE
                  SET size = excluded.size, body = excluded.body, at = now()",
             )
@@ -61,9 +69,29 @@ impl PostgresLog {
             .bind(blob.as_str())
             .bind(size as i64)
             .bind(body.as_slice())
+            .bind(sync_mode)
         };
         self.node.state.database.fetch_with_retries(query).await?;
         Ok(blob)
+    }
+
+    /// Stores the contents of a file as a blob: they are kept as long as the session that names them,
+    /// and every node can undo the change. The fact that names it is written later, so it is not
+    /// flushed for itself.
+    pub(super) async fn store_copy(&self, bytes: Vec<u8>) -> Result<BlobRef, StorageError> {
+        self.store_bytes(bytes, "off").await.map_err(|error| match error {
+            StorageError::BlobTooLarge { size, largest } => {
+                StorageError::CopyTooLarge { size, largest }
+            }
+            error => error,
+        })
+    }
+
+    pub(super) async fn load_copy(&self, copy: &BlobRef) -> Result<Vec<u8>, StorageError> {
+        self.load_blob(copy).await.map_err(|error| match error {
+            StorageError::BlobLost { blob } => StorageError::CopyGone { copy: blob },
+            error => error,
+        })
     }
 
     pub(super) async fn find_blob_by_prefix(

@@ -53,6 +53,14 @@ pub(super) struct ClaimedSession {
     reservation: ClaimReservation,
 }
 
+/// The folders of the sessions that a node can run.
+#[derive(Clone, Debug, Default)]
+pub struct SessionFolders {
+    pub workspaces: Vec<String>,
+    /// The first characters of other folders.
+    pub prefixes: Vec<String>,
+}
+
 /// A due session that this node has claimed.
 pub struct DueSession {
     pub tenant: TenantId,
@@ -289,7 +297,7 @@ impl PostgresNode {
     /// first, at most `limit`. Sessions of subagents are claimed by the node of their parent.
     pub async fn claim_due(
         &self,
-        workspaces: &[String],
+        folders: &SessionFolders,
         limit: usize,
     ) -> Result<Vec<DueSession>, StorageError> {
         let node = &self.state;
@@ -298,12 +306,15 @@ impl PostgresNode {
                 "SELECT session.tenant, session.id FROM session
                    JOIN tenant ON tenant.id = session.tenant AND NOT tenant.is_disabled
                  WHERE session.state = 1 AND session.due <= now() AND session.fact_format <= $1
-                   AND session.parent IS NULL AND session.workspace = ANY($3)
+                   AND session.parent IS NULL AND (session.workspace = ANY($3)
+                     OR EXISTS (SELECT 1 FROM unnest($4::text[]) AS prefix
+                       WHERE starts_with(session.workspace, prefix)))
                  ORDER BY session.due LIMIT $2",
             )
             .bind(FACT_FORMAT_VERSION as i16)
             .bind(i64::try_from(limit.saturating_mul(CANDIDATES_PER_CLAIM)).unwrap_or(i64::MAX))
-            .bind(workspaces)
+            .bind(&folders.workspaces)
+            .bind(&folders.prefixes)
         };
         let mut reservations = Vec::new();
         for row in node.database.fetch_with_retries(candidates).await? {

@@ -20,14 +20,12 @@ mod nodes;
 mod read;
 
 pub use claim_registry::TenantId;
-pub use claims::{DueSession, InboxOp, NodeEndpoint};
+pub use claims::{DueSession, InboxOp, NodeEndpoint, SessionFolders};
 pub use database::PostgresDatabase;
 pub use nodes::{NodeRegistration, PostgresNode, SweepReport};
 
-use crate::file_copies::{self, FileCopyStore};
-use crate::{Log, PageLimit, ReleaseState, SessionClaim, SessionFilter, StorageError, data_folder};
+use crate::{Log, PageLimit, ReleaseState, SessionClaim, SessionFilter, StorageError};
 use async_trait::async_trait;
-use std::path::Path;
 use windlass_protocol::{
     BlobRef, Fact, FactRecord, LogPosition, LogSeq, SessionId, SessionSummary, UnixMillis,
 };
@@ -36,19 +34,12 @@ use windlass_protocol::{
 pub struct PostgresLog {
     node: PostgresNode,
     tenant: TenantId,
-    copies: FileCopyStore,
 }
 
 impl PostgresNode {
-    /// Returns the log of a tenant. Copies of files are of use only where the files are, so they are
-    /// stored in a folder of this machine.
-    pub fn log(&self, tenant: TenantId, copies_folder: &Path) -> Result<PostgresLog, StorageError> {
-        data_folder::create_private_folder(copies_folder).map_err(StorageError::from_io(
-            format!("could not create {}", copies_folder.display()),
-        ))?;
-        let copies =
-            FileCopyStore::new(copies_folder.to_owned(), file_copies::DEFAULT_MAX_COPIES_BYTES);
-        Ok(PostgresLog { node: self.clone(), tenant, copies })
+    /// Returns the log of a tenant.
+    pub fn log(&self, tenant: TenantId) -> PostgresLog {
+        PostgresLog { node: self.clone(), tenant }
     }
 }
 
@@ -139,12 +130,12 @@ impl Log for PostgresLog {
     async fn put_copy(
         &self,
         bytes: Vec<u8>,
-        similar: Option<&BlobRef>,
+        _similar: Option<&BlobRef>,
     ) -> Result<BlobRef, StorageError> {
-        self.copies.put(bytes, similar).await
+        self.store_copy(bytes).await
     }
 
     async fn get_copy(&self, copy: &BlobRef) -> Result<Vec<u8>, StorageError> {
-        self.copies.get(copy).await
+        self.load_copy(copy).await
     }
 }

@@ -62,7 +62,8 @@ const SEARCH_QUERY: &str = concat!(
 const LIST_QUERY: &str = concat!(
     "SELECT ",
     session_columns!(),
-    " FROM session WHERE tenant = $1 AND head > 0 AND ($2::text IS NULL OR workspace = $2)
+    " FROM session WHERE tenant = $1 AND head > 0 AND ($2::text IS NULL OR workspace = $2
+         OR coalesce(starts_with(workspace, $6), false))
        AND (NOT $3 OR parent IS NULL)
        AND ($4::uuid IS NULL OR (used, id) < (
          SELECT used, id FROM session WHERE tenant = $1 AND id = $4))
@@ -206,6 +207,7 @@ impl PostgresLog {
                 .bind(filter.is_top_level)
                 .bind(filter.after.map(|after| after.0))
                 .bind(filter.limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX)))
+                .bind(filter.checkouts_prefix())
         };
         let rows = self.node.state.database.fetch_with_retries(query).await?;
         Ok(rows.iter().map(decode_summary).collect::<Result<_, _>>()?)

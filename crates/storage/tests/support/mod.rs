@@ -9,7 +9,9 @@ use std::time::Duration;
 use uuid::Uuid;
 use windlass_protocol::{Fact, PromptId, SessionId};
 #[cfg(unix)]
-use windlass_storage::postgres::{NodeRegistration, PostgresDatabase, PostgresNode};
+use windlass_storage::postgres::{
+    NodeRegistration, PostgresDatabase, PostgresNode, SessionFolders,
+};
 use windlass_storage::{Log, SqliteLog};
 #[cfg(unix)]
 use windlass_testkit::postgres_server::PostgresServer;
@@ -91,7 +93,6 @@ impl Backend for SqliteBackend {
 pub struct PostgresBackend {
     pub server: PostgresServer,
     database: PostgresDatabase,
-    folder: tempfile::TempDir,
 }
 
 #[cfg(unix)]
@@ -101,7 +102,7 @@ impl PostgresBackend {
         server.create_database("fleet");
         let database = PostgresDatabase::new(&server.url("fleet"), 4).unwrap();
         database.migrate().await.unwrap();
-        PostgresBackend { server, database, folder: tempfile::tempdir().unwrap() }
+        PostgresBackend { server, database }
     }
 
     pub async fn join(&self) -> PostgresNode {
@@ -114,7 +115,7 @@ impl PostgresBackend {
 impl Backend for PostgresBackend {
     async fn open_log(&self) -> Arc<dyn Log> {
         let tenant = self.database.tenant("team").await.unwrap();
-        Arc::new(self.join().await.log(tenant, self.folder.path()).unwrap())
+        Arc::new(self.join().await.log(tenant))
     }
 
     async fn execute(&self, sql: &str) {
@@ -148,8 +149,12 @@ pub fn registration() -> NodeRegistration {
 }
 
 /// The folder of sessions without a first fact.
-pub fn any_folder() -> Vec<String> {
-    vec![String::new()]
+pub fn any_folder() -> SessionFolders {
+    in_folder("")
+}
+
+pub fn in_folder(folder: &str) -> SessionFolders {
+    SessionFolders { workspaces: vec![folder.to_owned()], prefixes: Vec::new() }
 }
 
 pub fn session(number: u128) -> SessionId {

@@ -9,15 +9,14 @@ use crate::terminal::output;
 use anyhow::{Context, bail};
 use secrecy::SecretString;
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use windlass_protocol::SessionId;
-use windlass_protocol::display_text::workspace_name;
 use windlass_server::{ServerAddress, TcpEndpoint, TcpSecurity, token_text};
 use windlass_storage::StorageError;
+use windlass_storage::postgres::SessionFolders;
 
 /// Time between two looks for due sessions and for operations that wait.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -76,9 +75,9 @@ pub(super) async fn join(
             (String::new(), None)
         }
     };
-    let (copies, capacity) = (&setup.dirs.data, setup.args.capacity);
+    let capacity = setup.args.capacity;
     loop {
-        match FleetNode::join(url, (address.clone(), &token), capacity, copies).await {
+        match FleetNode::join(url, (address.clone(), &token), capacity).await {
             Ok(node) => {
                 let place = if address.is_empty() { "without an address" } else { &address };
                 output::print_note(&format!(
@@ -97,14 +96,13 @@ pub(super) async fn join(
 }
 
 /// Does the work of a node until the hub shuts down.
-pub(super) fn follow_fleet(hub: &Arc<SessionHub>, fleet: &JoinedFleet, roots: &[PathBuf]) {
-    let roots: Vec<String> = roots.iter().map(|root| workspace_name(root)).collect();
+pub(super) fn follow_fleet(hub: &Arc<SessionHub>, fleet: &JoinedFleet, folders: SessionFolders) {
     let has_claimed = Arc::new(Notify::new());
     let (own, node) = (Arc::clone(hub), Arc::clone(&fleet.node));
     let claimed = Arc::clone(&has_claimed);
     hub.spawn_until_stopped(async move {
         loop {
-            match claim_due_sessions(&own, &node, &roots).await {
+            match claim_due_sessions(&own, &node, &folders).await {
                 Ok(true) => claimed.notify_one(),
                 Ok(false) => {}
                 Err(error) => tracing::warn!(%error, "due sessions were not claimed"),
@@ -167,14 +165,14 @@ async fn deliver_queued_ops(hub: &Arc<SessionHub>, node: &FleetNode, has_claimed
 async fn claim_due_sessions(
     hub: &Arc<SessionHub>,
     node: &FleetNode,
-    roots: &[String],
+    folders: &SessionFolders,
 ) -> Result<bool, StorageError> {
     let mut has_claimed = false;
     loop {
         let places = hub.free_places().min(MAX_CLAIMS);
         let due = match places {
             0 => return Ok(has_claimed),
-            places => node.node.claim_due(roots, places).await?,
+            places => node.node.claim_due(folders, places).await?,
         };
         let has_more = due.len() == places;
         has_claimed |= !due.is_empty();

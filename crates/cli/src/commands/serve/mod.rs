@@ -13,6 +13,7 @@ mod served_sessions;
 mod tokens;
 
 use crate::args::{ServeArgs, ServeCommand};
+use crate::checkouts::Checkouts;
 use crate::session_hub::{HubOptions, SessionHub};
 use crate::setup::{LoadedProject, ProjectContext};
 use crate::terminal::output;
@@ -21,7 +22,7 @@ use crate::{CliExit, now_millis};
 use access_log::AccessLog;
 use anyhow::{Context, bail};
 use fleet::JoinedFleet;
-use std::path::{Path, PathBuf};
+use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokens::LockedTokens;
@@ -34,6 +35,7 @@ use windlass_protocol::{ClientKind, Fault};
 use windlass_server::{
     ApiServer, FrontendService, ServerConfig, SocketEndpoint, TcpEndpoint, TcpSecurity, TlsIdentity,
 };
+use windlass_storage::postgres::SessionFolders;
 
 /// Time for sessions to end when the lease of the node was lost. With the time without a renewal, it
 /// is shorter than the lease.
@@ -50,7 +52,7 @@ const MAX_PEM_BYTES: u64 = 1 << 20;
 
 /// Runs `windlass serve` and its subcommands.
 pub(crate) async fn run_serve(args: ServeArgs) -> anyhow::Result<CliExit> {
-    let (dirs, root) = LoadedProject::find_dirs()?;
+    let (mut dirs, root) = LoadedProject::find_dirs()?;
     let files = ServerFiles::new(&dirs);
     match args.command {
         Some(ServeCommand::Token(command)) => return tokens::run_token(command, &files).await,
@@ -66,8 +68,15 @@ pub(crate) async fn run_serve(args: ServeArgs) -> anyhow::Result<CliExit> {
         bail!("a server is running already; see `windlass ps`. To end it: `windlass serve stop`");
     };
     let tokens = LockedTokens::load(&files)?;
+    let roots = served_roots(&args.root, &dirs, root)?;
+    let checkouts = args.checkouts.as_ref().map(|folder| Checkouts::new(folder, &roots));
+    let checkouts = checkouts.transpose()?.map(Arc::new);
+    if let Some(checkouts) = &checkouts {
+        dirs.checkouts = checkouts.folders();
+    }
     let setup = ServeSetup {
-        roots: served_roots(&args.root, &dirs, root)?,
+        roots,
+        checkouts,
         security: tcp_security(&args)?,
         args,
         dirs,
@@ -90,6 +99,8 @@ struct ServeSetup {
     args: ServeArgs,
     dirs: Dirs,
     roots: Vec<PathBuf>,
+    /// The checkouts of sessions, if they have their own.
+    checkouts: Option<Arc<Checkouts>>,
     security: TcpSecurity,
     files: ServerFiles,
     socket: PathBuf,
@@ -144,7 +155,7 @@ impl ServeSetup {
         ));
         let end = match &fleet {
             Some(joined) => {
-                fleet::follow_fleet(&hub, joined, &self.roots);
+                fleet::follow_fleet(&hub, joined, self.session_folders());
                 tokio::select! {
                     () = signals.wait() => ServeEnd::Stopped,
                     reason = joined.node.keep_lease() => {
@@ -187,6 +198,13 @@ impl ServeSetup {
         // The next server would remove it, too. It must not be that one's socket, so the lock is held.
         let _ = LoadedProject::remove_socket(&self.socket);
         Ok(end)
+    }
+
+    /// Returns the folders of the sessions that this node can run.
+    fn session_folders(&self) -> SessionFolders {
+        let workspaces = self.roots.iter().map(|root| workspace_name(root)).collect();
+        let prefix = |folder: &PathBuf| format!("{}{MAIN_SEPARATOR}", workspace_name(folder));
+        SessionFolders { workspaces, prefixes: self.dirs.checkouts.keys().map(prefix).collect() }
     }
 
     /// Ends the listeners and all sessions.
@@ -291,6 +309,7 @@ fn new_hub(setup: &ServeSetup, fleet: Option<&JoinedFleet>) -> Arc<SessionHub> {
         idle_timeout: Some(Duration::from_secs(args.idle_timeout)),
         max_open_sessions: args.capacity as usize,
         fleet: fleet.map(|joined| Arc::clone(&joined.node)),
+        checkouts: setup.checkouts.clone(),
     };
     let context = match fleet {
         Some(joined) => ProjectContext::with_log(joined.node.shared_log()),

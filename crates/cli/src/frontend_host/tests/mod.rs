@@ -80,6 +80,7 @@ impl TestFrontend {
             idle_timeout: None,
             max_open_sessions: MAX_OPEN_SESSIONS,
             fleet: None,
+            checkouts: None,
         };
         let hub = SessionHub::new(dirs, ProjectContext::default(), options);
         let folders = LocalFolders { home: folder.path().to_owned(), working: root.clone() };
@@ -239,6 +240,7 @@ fn test_dirs(folder: &std::path::Path) -> (Dirs, PathBuf) {
         cache: at("cache"),
         plugins: at("plugins"),
         managed_policy: None,
+        checkouts: std::collections::BTreeMap::new(),
     };
     (dirs, at("project"))
 }

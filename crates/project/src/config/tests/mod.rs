@@ -35,6 +35,7 @@ impl ConfigTestEnv {
             config: at("config"),
             data: at("data"),
             managed_policy: None,
+            checkouts: std::collections::BTreeMap::new(),
             cache: at("cache"),
             plugins: at("plugins"),
         };
@@ -390,6 +391,7 @@ fn merge_layers(managed: &str, own: &str, project: &str, flags: ConfigFlags) -> 
         config: at(".config/w"),
         data: at(".local/w"),
         managed_policy: None,
+        checkouts: std::collections::BTreeMap::new(),
         cache: at("cache"),
         plugins: at("plugins"),
     };
@@ -549,6 +551,7 @@ fn a_link_to_the_home_counts_as_the_home() {
         cache: named.join("cache"),
         plugins: named.join("p"),
         managed_policy: None,
+        checkouts: std::collections::BTreeMap::new(),
     };
     std::fs::create_dir_all(real.join("true/c")).unwrap();
     for entry in [real.join("true"), real.join("true/c"), real.join("named")] {
