@@ -5,7 +5,7 @@ use crate::test_fleet::{TestFleet, assert_no_gaps, kinds, lines, wait_until};
 use std::time::{Duration, Instant};
 use windlass_protocol::frontend_messages::FrontendRequest;
 use windlass_protocol::session_stream::SessionStreamItem;
-use windlass_protocol::{Fact, SessionOp};
+use windlass_protocol::{Fact, FactRecord, SessionOp};
 use windlass_server::FrontendService;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -95,6 +95,27 @@ async fn a_paused_node_writes_nothing_after_another_node_has_its_session() {
         _ => None,
     };
     assert_eq!(soon(again.wait_for_fact(is_renamed)).await, "t");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
+async fn a_change_of_a_node_that_has_ended_is_undone_at_another_one() {
+    let write = r#"call bash {"command": "echo new > file", "description": "d"}"#;
+    let fleet = TestFleet::start(&[write, "say Done."]);
+    let (first, second) = (fleet.start_node(), fleet.start_node());
+    std::fs::write(fleet.path("file"), "old\n").unwrap();
+    let mut owner = first.start_session().await;
+    owner.submit(SessionOp::prompt("hello")).await.unwrap();
+    owner.wait_for_turn_end().await;
+    assert_eq!(lines(&fleet.path("file")), ["new"]);
+    assert_eq!(first.server.stop(), Some(0));
+    let mut client = second.watch(owner.session).await;
+    client.wait_for_turn_end().await;
+    let is_change = |record: &FactRecord| matches!(record.fact, Fact::FilesChanging { .. });
+    let change = client.facts.iter().find(|record| is_change(record)).unwrap().seq;
+    client.submit(SessionOp::Undo { facts: vec![change] }).await.unwrap();
+    client.wait_for_turn_end().await;
+    assert_eq!(lines(&fleet.path("file")), ["old"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
