@@ -18,7 +18,7 @@ use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::{Fault, RequestError, SessionId};
 use windlass_server::{RemoteHost, ServerAddress};
 use windlass_storage::postgres::{
-    InboxOp, NodeEndpoint, NodeRegistration, PostgresDatabase, PostgresNode,
+    InboxOp, NodeEndpoint, NodeRegistration, PostgresDatabase, PostgresNode, TenantId,
 };
 use windlass_storage::{Log, PostgresLog, StorageError};
 
@@ -37,17 +37,19 @@ const RECONNECT_INTERVAL: Duration = Duration::from_secs(2);
 const MAX_NODE_CONNECTIONS: usize = 64;
 /// Connections to the database, besides the one for the lease.
 const MAX_CONNECTIONS: usize = 16;
-/// The tenant of all sessions.
-const TENANT: &str = "default";
+/// The tenant of clients that are no users of a tenant.
+pub(crate) const DEFAULT_TENANT: &str = "default";
 
-/// A node of a fleet.
+/// A node of a fleet, with the log of one tenant.
 pub(crate) struct FleetNode {
+    pub(crate) database: PostgresDatabase,
     pub(crate) node: PostgresNode,
+    pub(crate) tenant: TenantId,
     pub(crate) log: Arc<PostgresLog>,
     /// The time at which the request for the current lease was sent.
-    renewed_at: Mutex<Instant>,
+    renewed_at: Arc<Mutex<Instant>>,
     /// Connections to other nodes.
-    remotes: Mutex<HashMap<Uuid, NodeConnection>>,
+    remotes: Arc<Mutex<HashMap<Uuid, NodeConnection>>>,
 }
 
 /// The connection to another node.
@@ -75,16 +77,12 @@ impl FleetNode {
         (address, token): (String, &SecretString),
         capacity: u32,
     ) -> anyhow::Result<FleetNode> {
-        if let Some(password) = Url::parse(url).ok().as_ref().and_then(Url::password) {
-            crate::redact::add_secret(password);
-        }
-        let database = PostgresDatabase::new(url, MAX_CONNECTIONS)
-            .context("the URL of `--fleet` is not valid. It is like postgres://user@host/name")?;
+        let database = open_database(url)?;
         database.migrate().await.context(
             "cannot use the database of `--fleet`. Check that it exists (`createdb`), that the \
              user owns it, and the password (PGPASSWORD, or PGPASSFILE with mode 600)",
         )?;
-        let tenant = database.tenant(TENANT).await?;
+        let tenant = database.tenant(DEFAULT_TENANT).await?;
         let random_host = || LoadedProject::random_bytes().map(|bytes| format!("{bytes:?}"));
         let joined_at = Instant::now();
         let registration = NodeRegistration {
@@ -98,13 +96,26 @@ impl FleetNode {
         };
         let node = database.join(registration).await?;
         let log = Arc::new(node.log(tenant));
-        let renewed_at = Mutex::new(joined_at);
-        Ok(FleetNode { node, log, renewed_at, remotes: Mutex::default() })
+        let renewed_at = Arc::new(Mutex::new(joined_at));
+        Ok(FleetNode { database, node, tenant, log, renewed_at, remotes: Arc::default() })
     }
 
-    /// Renews the lease until it is lost, or cannot be renewed in time. Returns the reason.
-    pub(crate) async fn keep_lease(&self) -> String {
-        match self.renew_until_lost().await {
+    /// Returns the same node with the log of another tenant.
+    pub(crate) fn for_tenant(&self, tenant: TenantId) -> FleetNode {
+        FleetNode {
+            database: self.database.clone(),
+            node: self.node.clone(),
+            tenant,
+            log: Arc::new(self.node.log(tenant)),
+            renewed_at: Arc::clone(&self.renewed_at),
+            remotes: Arc::clone(&self.remotes),
+        }
+    }
+
+    /// Renews the lease until it is lost, or cannot be renewed in time. Returns the reason. Calls
+    /// `on_leave` each time if an operator has asked the node to leave.
+    pub(crate) async fn keep_lease(&self, on_leave: impl Fn()) -> String {
+        match self.renew_until_lost(on_leave).await {
             Some(StorageError::LeaseLost) => "the lease of this node has run out".to_owned(),
             error => {
                 let seconds = MAX_TIME_WITHOUT_RENEWAL.as_secs();
@@ -115,7 +126,7 @@ impl FleetNode {
     }
 
     /// Returns the error of the last renewal, if it failed in time.
-    async fn renew_until_lost(&self) -> Option<StorageError> {
+    async fn renew_until_lost(&self, on_leave: impl Fn()) -> Option<StorageError> {
         let mut wait = RENEWAL_INTERVAL;
         loop {
             let deadline = *lock(&self.renewed_at) + MAX_TIME_WITHOUT_RENEWAL;
@@ -123,8 +134,11 @@ impl FleetNode {
             let sent_at = Instant::now();
             let renewal = tokio::time::timeout_at(deadline, self.node.renew_lease()).await;
             wait = match renewal {
-                Ok(Ok(())) => {
+                Ok(Ok(is_leaving)) => {
                     *lock(&self.renewed_at) = sent_at;
+                    if is_leaving {
+                        on_leave();
+                    }
                     RENEWAL_INTERVAL
                 }
                 Ok(Err(error @ StorageError::LeaseLost)) => return Some(error),
@@ -207,6 +221,15 @@ impl FleetNode {
     pub(crate) fn shared_log(&self) -> Arc<dyn Log> {
         Arc::<PostgresLog>::clone(&self.log)
     }
+}
+
+/// Returns the database of a fleet. No connection is made yet.
+pub(crate) fn open_database(url: &str) -> anyhow::Result<PostgresDatabase> {
+    if let Some(password) = Url::parse(url).ok().as_ref().and_then(Url::password) {
+        crate::redact::add_secret(password);
+    }
+    PostgresDatabase::new(url, MAX_CONNECTIONS)
+        .context("the URL of the database is not valid. It is like postgres://user@host/name")
 }
 
 /// Returns the error of a request for an error of the database.

@@ -188,6 +188,7 @@ async fn dispatch(args: args::CliArgs) -> anyhow::Result<CliExit> {
         args::CliCommand::Run(args) => commands::run::run_prompt(*args).await,
         args::CliCommand::Serve(args) => commands::serve::run_serve(*args).await,
         args::CliCommand::Attach(args) => commands::attach::run_attach(args).await,
+        args::CliCommand::Fleet(args) => commands::fleet::run_fleet(args).await,
         args::CliCommand::Ps(args) => commands::ps::run_ps(args).await,
         args::CliCommand::Session(command) => commands::session::run_session(command).await,
         args::CliCommand::Tool(args::ToolCommand::List { json }) => list_tools(json).await,

@@ -20,7 +20,8 @@ mod server_messages;
 pub use access_log::AccessLogEntry;
 pub use access_tokens::{
     AccessToken, AccessTokenStore, AccessTokens, LOGIN_CODE_VALIDITY_MS, PAGE_VALIDITY_MS,
-    TOKEN_PREFIX, TokenError, TokenIdentity, TokenKind, TokenRegistry, token_text,
+    TOKEN_PREFIX, TeamToken, TokenError, TokenIdentity, TokenKind, TokenRegistry, is_token_name,
+    token_digest, token_text,
 };
 pub use client::{RemoteHost, ServerAddress, decode_session_stream};
 pub use http_server::{
@@ -50,6 +51,8 @@ pub struct Caller {
     /// True if another node of the fleet sends the request, and has checked what the client may
     /// attach.
     pub through_node: bool,
+    /// The tenant of the fleet that the client belongs to; `None` for the server's own clients.
+    pub tenant: Option<String>,
 }
 
 /// The part of a session's events that a client watches.

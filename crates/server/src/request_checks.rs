@@ -18,9 +18,10 @@ use windlass_protocol::{AccessRight, ClientKind, RequestError, UnixMillis};
 pub(crate) const MAX_HEAD_BYTES: usize = 16 << 10;
 /// Header that names the kind of the client.
 pub(crate) const CLIENT_HEADER: HeaderName = HeaderName::from_static("windlass-client");
-/// Headers with the name and the right of a client for whom another node sends a request.
+/// Headers with the name, the right and the tenant of a client for whom another node sends a request.
 pub(crate) const NODE_USER_HEADER: HeaderName = HeaderName::from_static("windlass-node-user");
 pub(crate) const NODE_RIGHT_HEADER: HeaderName = HeaderName::from_static("windlass-node-right");
+pub(crate) const NODE_TENANT_HEADER: HeaderName = HeaderName::from_static("windlass-node-tenant");
 /// Header that only our own page sets, as a form of another site cannot.
 const PAGE_HEADER: HeaderName = HeaderName::from_static("x-windlass");
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -186,8 +187,12 @@ fn has_allowed_origin(allowed: &AllowedHosts, headers: &HeaderMap) -> bool {
 /// The client of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientIdentity {
-    /// Name of the token, or of the user.
+    /// Name of the token or of the user: what limits count by.
     pub(crate) name: String,
+    /// Name of the client, as others see it.
+    pub(crate) user: String,
+    /// Tenant of the client, if it is one of a fleet.
+    pub(crate) tenant: Option<String>,
     /// Right of the client.
     pub(crate) right: AccessRight,
     /// Kind of the client.
@@ -213,6 +218,8 @@ pub(crate) fn authenticate(
         Transport::Socket => {
             return Ok(ClientIdentity {
                 name: user_name.to_owned(),
+                user: user_name.to_owned(),
+                tenant: None,
                 right: AccessRight::Admin,
                 kind: client_kind(headers, ClientKind::Program),
                 revoked: CancellationToken::new(),
@@ -238,10 +245,10 @@ pub(crate) fn authenticate(
     } else {
         (None, ClientKind::Program)
     };
-    let TokenIdentity { name, right, revoked, expires_at } =
+    let TokenIdentity { name, user, tenant, right, revoked, expires_at } =
         identity.ok_or(RequestError::Unauthorized)?;
-    let kind = client_kind(headers, default_kind);
-    Ok(ClientIdentity { name, right, kind, revoked, expires_at, through_node: false })
+    let (kind, through_node) = (client_kind(headers, default_kind), false);
+    Ok(ClientIdentity { name, user, tenant, right, kind, revoked, expires_at, through_node })
 }
 
 /// Returns the client for whom another node of the fleet sends a request.
@@ -249,9 +256,16 @@ fn client_of_node(headers: &HeaderMap) -> Result<ClientIdentity, RequestError> {
     let incomplete = || invalid("The request of a node does not name its client.");
     let name = single_value(headers, &NODE_USER_HEADER).ok_or_else(incomplete)?;
     let right = single_value(headers, &NODE_RIGHT_HEADER).and_then(parse_right);
-    let name = form_urlencoded::parse(name.as_bytes()).next();
+    let user = form_urlencoded::parse(name.as_bytes()).next();
+    let user = user.map(|(user, _)| user.into_owned()).unwrap_or_default();
+    let tenant = match headers.contains_key(&NODE_TENANT_HEADER) {
+        true => Some(single_value(headers, &NODE_TENANT_HEADER).ok_or_else(incomplete)?.to_owned()),
+        false => None,
+    };
     Ok(ClientIdentity {
-        name: name.map(|(name, _)| name.into_owned()).unwrap_or_default(),
+        name: format!("{}/{user}", tenant.as_deref().unwrap_or_default()),
+        user,
+        tenant,
         right: right.ok_or_else(incomplete)?,
         kind: client_kind(headers, ClientKind::Program),
         revoked: CancellationToken::new(),

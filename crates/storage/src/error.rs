@@ -131,7 +131,7 @@ pub enum StorageError {
     /// The PostgreSQL database lacks tables or columns that this version needs.
     #[error(
         "the PostgreSQL database has schema version {found}, but this version of Windlass needs \
-         {needed}. Migrate the database first"
+         {needed}. Run `windlass fleet migrate`, or start a node of this version"
     )]
     NotMigrated {
         /// The version of the schema; 0 for an empty database.

@@ -21,11 +21,11 @@ use support::{
 };
 use uuid::Uuid;
 use windlass_protocol::{
-    ClientInfo, ClientKind, Fact, FactOrigin, FactRecord, OpId, SessionId, UnixMillis,
+    AccessRight, ClientInfo, ClientKind, Fact, FactOrigin, FactRecord, OpId, SessionId, UnixMillis,
 };
 use windlass_storage::postgres::{
-    InboxOp, NodeRegistration, PostgresDatabase, PostgresNode, SessionFolders, SweepReport,
-    TenantId,
+    InboxOp, NewUserToken, NodeRegistration, PostgresDatabase, PostgresNode, SessionFolder,
+    SweepReport, TeamChange, TenantId,
 };
 use windlass_storage::{Log, PostgresLog, ReleaseState, SessionClaim, StorageError, read_all};
 use windlass_testkit::postgres_server::PostgresServer;
@@ -131,10 +131,10 @@ async fn sessions_of_a_dead_node_become_due_and_the_next_node_goes_on_with_them(
     let old = one.claim(session(1)).await.unwrap();
     one.append(&old, 0, TIME, &[model_text("a")]).await.unwrap();
     assert_eq!(living.sweep().await.unwrap(), SweepReport::default());
-    assert!(living.claim_due(&any_folder(), 8).await.unwrap().is_empty());
+    assert!(living.claim_due(&any_folder(fleet.tenant), 8).await.unwrap().is_empty());
     fleet.expire(&dead);
     assert_eq!(living.sweep().await.unwrap(), SweepReport { due: 1, poisoned: 0 });
-    let mut due = living.claim_due(&any_folder(), 8).await.unwrap();
+    let mut due = living.claim_due(&any_folder(fleet.tenant), 8).await.unwrap();
     assert_eq!(due.len(), 1);
     let due = due.remove(0);
     assert_eq!((due.tenant, due.claim.session, due.claim.head), (fleet.tenant, session(1), 1));
@@ -160,7 +160,11 @@ async fn a_session_that_ends_three_processes_is_poisoned_and_only_opened_on_requ
                 claims.push(claim);
             }
             _ => claims.extend(
-                node.claim_due(&any_folder(), 1).await.unwrap().into_iter().map(|due| due.claim),
+                node.claim_due(&any_folder(fleet.tenant), 1)
+                    .await
+                    .unwrap()
+                    .into_iter()
+                    .map(|due| due.claim),
             ),
         }
         assert_eq!(claims.len(), attempt);
@@ -169,7 +173,7 @@ async fn a_session_that_ends_three_processes_is_poisoned_and_only_opened_on_requ
         let poisoned = u64::from(attempt == 3);
         assert_eq!(report, SweepReport { due: 1 - poisoned, poisoned });
     }
-    assert!(sweeper.claim_due(&any_folder(), 8).await.unwrap().is_empty());
+    assert!(sweeper.claim_due(&any_folder(fleet.tenant), 8).await.unwrap().is_empty());
     // A user opens it.
     let claim = log.claim(session(1)).await.unwrap();
     let attempts = || fleet.execute("SELECT attempts FROM session");
@@ -214,14 +218,17 @@ async fn a_session_that_fails_is_due_later_if_there_was_work_and_idle_otherwise(
     log.release(busy, ReleaseState::Due).await.unwrap();
     for attempt in 1..=3 {
         fleet.execute("UPDATE session SET due = now() WHERE due IS NOT NULL");
-        let due = node.claim_due(&any_folder(), 8).await.unwrap();
+        let due = node.claim_due(&any_folder(fleet.tenant), 8).await.unwrap();
         assert_eq!(due.len(), 1, "attempt {attempt}");
         // Dropped without a release, as by an opening that fails.
         drop(due);
         node.sweep().await.unwrap();
         let expected = if attempt == 3 { "4|3|t".to_owned() } else { format!("1|{attempt}|t") };
         assert_eq!(state(2), expected);
-        assert!(node.claim_due(&any_folder(), 8).await.unwrap().is_empty(), "not at once");
+        assert!(
+            node.claim_due(&any_folder(fleet.tenant), 8).await.unwrap().is_empty(),
+            "not at once"
+        );
     }
     // A user opens it, and it works again.
     let claim = log.claim(session(2)).await.unwrap();
@@ -238,17 +245,19 @@ async fn due_sessions_of_other_folders_are_not_claimed() {
     let claim = log.claim(session(1)).await.unwrap();
     log.append(&claim, 0, TIME, &[model_text("a")]).await.unwrap();
     log.release(claim, ReleaseState::Due).await.unwrap();
-    assert!(node.claim_due(&in_folder("/elsewhere"), 8).await.unwrap().is_empty());
-    assert!(node.claim_due(&SessionFolders::default(), 8).await.unwrap().is_empty());
-    assert_eq!(node.claim_due(&any_folder(), 8).await.unwrap().len(), 1);
+    assert!(node.claim_due(&in_folder(fleet.tenant, "/elsewhere"), 8).await.unwrap().is_empty());
+    assert!(node.claim_due(&[], 8).await.unwrap().is_empty());
+    assert_eq!(node.claim_due(&any_folder(fleet.tenant), 8).await.unwrap().len(), 1);
     // A checkout has a folder of its own, which begins like those of the others.
     let claim = log.claim(session(2)).await.unwrap();
     let opened = Fact::session_opened("/checkouts/api/1".to_owned(), "0");
     log.append(&claim, 0, TIME, &[opened]).await.unwrap();
     log.release(claim, ReleaseState::Due).await.unwrap();
-    let checkouts = |prefix: &str| SessionFolders {
-        workspaces: vec!["/w".to_owned()],
-        prefixes: vec!["/other/".to_owned(), prefix.to_owned()],
+    let checkouts = |prefix: &str| {
+        let tenant = fleet.tenant;
+        [("/w", false), ("/other/", true), (prefix, true)].map(|(folder, is_prefix)| {
+            SessionFolder { tenant, folder: folder.to_owned(), is_prefix }
+        })
     };
     assert!(node.claim_due(&checkouts("/checkouts/ap/"), 8).await.unwrap().is_empty());
     assert_eq!(node.claim_due(&checkouts("/checkouts/api/"), 8).await.unwrap().len(), 1);
@@ -317,11 +326,11 @@ async fn due_sessions_go_to_one_node_each_and_not_to_one_that_drains() {
     let (second, _two) = fleet.join().await;
     let (third, _three) = fleet.join().await;
     third.drain().await.unwrap();
-    assert!(third.claim_due(&any_folder(), 8).await.unwrap().is_empty());
+    assert!(third.claim_due(&any_folder(fleet.tenant), 8).await.unwrap().is_empty());
     let mut sessions: Vec<SessionId> = Vec::new();
     let mut kept = Vec::new();
     loop {
-        let folders = any_folder();
+        let folders = any_folder(fleet.tenant);
         let (a, b) = tokio::join!(first.claim_due(&folders, 3), second.claim_due(&folders, 3));
         let claimed: Vec<_> = a.unwrap().into_iter().chain(b.unwrap()).collect();
         if claimed.is_empty() {
@@ -337,7 +346,7 @@ async fn due_sessions_go_to_one_node_each_and_not_to_one_that_drains() {
     first.leave().await.unwrap();
     second.leave().await.unwrap();
     let (fourth, _four) = fleet.join().await;
-    assert_eq!(fourth.claim_due(&any_folder(), 100).await.unwrap().len(), 20);
+    assert_eq!(fourth.claim_due(&any_folder(fleet.tenant), 100).await.unwrap().len(), 20);
 }
 
 #[tokio::test]
@@ -355,7 +364,10 @@ async fn an_operation_waits_for_the_next_claim_and_is_removed_by_its_fact() {
         two.enqueue(session(1), &op(number)).await.unwrap();
     }
     assert_eq!(one.queued_ops(session(1)).await.unwrap(), [op(3), op(2)]);
-    assert!(other.claim_due(&any_folder(), 8).await.unwrap().is_empty(), "the session is open");
+    assert!(
+        other.claim_due(&any_folder(fleet.tenant), 8).await.unwrap().is_empty(),
+        "the session is open"
+    );
     let client = ClientInfo { name: "c".into(), kind: ClientKind::Terminal };
     let origin = FactOrigin { op: op(3).op, client };
     let record = FactRecord::new(session(1), 2, TIME, model_text("b"));
@@ -364,14 +376,14 @@ async fn an_operation_waits_for_the_next_claim_and_is_removed_by_its_fact() {
     assert_eq!(one.queued_ops(session(1)).await.unwrap(), [op(2)]);
     // A session that is released with operations is due.
     one.release(claim, ReleaseState::Idle).await.unwrap();
-    let due = other.claim_due(&any_folder(), 8).await.unwrap();
+    let due = other.claim_due(&any_folder(fleet.tenant), 8).await.unwrap();
     assert_eq!(due.len(), 1);
     drop(due);
     other.sweep().await.unwrap();
     // It was dropped, so it is due later.
-    assert!(node.claim_due(&any_folder(), 8).await.unwrap().is_empty());
+    assert!(node.claim_due(&any_folder(fleet.tenant), 8).await.unwrap().is_empty());
     fleet.execute("UPDATE session SET due = now()");
-    assert_eq!(node.claim_due(&any_folder(), 8).await.unwrap().len(), 1);
+    assert_eq!(node.claim_due(&any_folder(fleet.tenant), 8).await.unwrap().len(), 1);
 }
 
 // --- Lost connections ----------------------------------------------------------------------------
@@ -495,7 +507,7 @@ async fn a_claim_whose_answer_was_lost_is_claimed_again() {
         proxy.cut_at(CutPoint { direction: ProxyDirection::Answer, bytes: bytes * 9 });
         one.release(claim, ReleaseState::Due).await.unwrap();
         proxy.cut_at(CutPoint { direction: ProxyDirection::Answer, bytes: bytes * 9 });
-        let due = node.claim_due(&any_folder(), 3).await.unwrap();
+        let due = node.claim_due(&any_folder(fleet.tenant), 3).await.unwrap();
         assert_eq!(due.len(), 1, "{bytes}");
         assert!(due[0].claim.epoch > claimed_epoch);
         epoch = due[0].claim.epoch;
@@ -706,7 +718,7 @@ async fn random_claims_appends_releases_and_expired_leases_agree_with_a_model() 
                 }
             }
             17..=19 => {
-                for due in nodes[node].0.claim_due(&any_folder(), 2).await.unwrap() {
+                for due in nodes[node].0.claim_due(&any_folder(fleet.tenant), 2).await.unwrap() {
                     assert!(is_alive[node], "step {step}");
                     let number = due.claim.session.0.as_u128() as usize - 1;
                     assert_eq!(sessions[number].writer, None, "step {step}");
@@ -843,6 +855,57 @@ async fn events_are_in_the_partition_of_the_month_in_which_their_session_began()
 
 #[tokio::test]
 #[ignore = "needs PostgreSQL"]
+async fn a_token_counts_while_it_its_user_and_its_tenant_are_valid_with_the_lesser_right() {
+    let fleet = Fleet::start(&[]).await;
+    let database = &fleet.database;
+    let valid = async || {
+        let tokens = database.valid_tokens().await.unwrap();
+        let mut rights: Vec<_> =
+            tokens.iter().map(|token| (token.name.clone(), token.right)).collect();
+        rights.sort();
+        rights
+    };
+    let token = |name: &'static str, right: AccessRight, digest: u8, days: Option<u32>| {
+        NewUserToken { tenant: "team", user: "anna", name, digest: [digest; 32], right, days }
+    };
+    let first = token("a", AccessRight::Admin, 1, None);
+    assert_eq!(database.add_user_token(&first).await.unwrap(), TeamChange::NotFound);
+    let set = database.set_user("none", "anna", AccessRight::Read).await.unwrap();
+    assert_eq!(set, TeamChange::NotFound);
+    let set = database.set_user("team", "anna", AccessRight::Write).await.unwrap();
+    assert_eq!(set, TeamChange::Done);
+    // A repeated statement whose answer was lost finds its own token.
+    for _ in 0..2 {
+        assert_eq!(database.add_user_token(&first).await.unwrap(), TeamChange::Done);
+    }
+    let other = token("a", AccessRight::Read, 2, None);
+    assert_eq!(database.add_user_token(&other).await.unwrap(), TeamChange::Exists);
+    let read = token("b", AccessRight::Read, 3, Some(1));
+    assert_eq!(database.add_user_token(&read).await.unwrap(), TeamChange::Done);
+    let (a, b) = (|right| ("a".to_owned(), right), ("b".to_owned(), AccessRight::Read));
+    assert_eq!(valid().await, [a(AccessRight::Write), b.clone()]);
+    database.set_user("team", "anna", AccessRight::Read).await.unwrap();
+    assert_eq!(valid().await, [a(AccessRight::Read), b.clone()]);
+    fleet.execute("UPDATE access_token SET expires_at = now() - interval '1 s' WHERE name = 'b'");
+    assert_eq!(valid().await, [a(AccessRight::Read)]);
+    database.set_user_disabled("team", "anna", true).await.unwrap();
+    assert!(valid().await.is_empty());
+    database.set_user_disabled("team", "anna", false).await.unwrap();
+    assert_eq!(valid().await.len(), 1);
+    database.set_tenant_disabled("team", true).await.unwrap();
+    assert!(valid().await.is_empty());
+    database.set_tenant_disabled("team", false).await.unwrap();
+    assert_eq!(valid().await.len(), 1);
+    // A right of a later version is no right.
+    fleet.execute("UPDATE access_token SET access_right = 'everything' WHERE name = 'a'");
+    assert!(database.valid_tokens().await.is_err());
+    let revoked = database.revoke_user_token("team", "anna", "a").await.unwrap();
+    assert_eq!(revoked, TeamChange::Done);
+    assert!(valid().await.is_empty());
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL"]
 async fn most_appends_leave_the_indexes_of_the_session_alone() {
     let fleet = Fleet::start(&[]).await;
     let (_node, log) = fleet.join().await;
@@ -928,7 +991,7 @@ async fn sessions_work_through_a_pooler_in_transaction_mode() {
             assert!(is_fenced(&log.append(&claim, 3, TIME, &[model_text("x")]).await));
             log.release(claim, ReleaseState::Due).await.unwrap();
             node.sweep().await.unwrap();
-            let due = node.claim_due(&any_folder(), 1).await.unwrap();
+            let due = node.claim_due(&any_folder(fleet.tenant), 1).await.unwrap();
             drop(due);
             let blob = log.put_blob(vec![7; 100_000]).await.unwrap();
             assert_eq!(log.get_blob(&blob).await.unwrap(), vec![7; 100_000]);

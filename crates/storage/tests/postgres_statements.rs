@@ -11,12 +11,16 @@
 use std::path::Path;
 
 /// Tables whose rows belong to a tenant.
-const TENANT_TABLES: &[&str] = &["session", "event", "inbox", "blob", "blob_use"];
+const TENANT_TABLES: &[&str] =
+    &["session", "event", "inbox", "blob", "blob_use", "fleet_user", "access_token"];
 
 /// Statements about all sessions of a node, whatever their tenants, by a part of their text.
 const NODE_STATEMENTS: &[&str] = &[
     "CASE WHEN parent IS NULL THEN 1 ELSE 0 END WHERE node = $1",
     "FROM dead WHERE session.node = dead.id",
+    // Numbers for operators.
+    "WHERE session.node = node.id), extract(",
+    "count(*) FILTER (WHERE state = 4), coalesce(",
 ];
 
 /// Returns the statements in a source: literals that begin with a verb of SQL, each with the literals

@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// The subcommands in the groups that `windlass --help` shows.
 const COMMAND_GROUPS: [(&str, &[&str]); 5] = [
     ("Work", &["run", "init", "session", "stats"]),
-    ("Server", &["serve", "attach", "ps"]),
+    ("Server", &["serve", "attach", "ps", "fleet"]),
     ("Set up", &["auth", "models", "config", "trust", "permission", "doctor"]),
     ("Extend", &["agent", "tool", "mcp", "plugin", "import"]),
     ("Reference", &["schema", "completions", "man", "help"]),
@@ -21,7 +21,7 @@ const COMMAND_GROUPS: [(&str, &[&str]); 5] = [
 type CommandExample = (&'static str, &'static str);
 
 /// The examples below the help of a command, by its path.
-const EXAMPLES: [(&[&str], &[CommandExample]); 22] = [
+const EXAMPLES: [(&[&str], &[CommandExample]); 23] = [
     (
         &[],
         &[
@@ -49,6 +49,16 @@ const EXAMPLES: [(&[&str], &[CommandExample]); 22] = [
             ("windlass serve --listen 127.0.0.1:4270", "Also accept clients with a token"),
             ("windlass serve token add phone --right read", "Create a token"),
             ("windlass serve stop", "Stop the server"),
+        ],
+    ),
+    (
+        &["fleet"],
+        &[
+            ("windlass fleet status", "Show the nodes of the fleet in WINDLASS_FLEET"),
+            ("windlass fleet tenant add api --root /srv/work/api", "Add a team"),
+            ("windlass fleet user add api/anna --right write", "Add a user to it"),
+            ("windlass fleet token add api/anna laptop", "Create a token for the user"),
+            ("windlass fleet drain 3f2a", "Stop a node"),
         ],
     ),
     (

@@ -1,5 +1,6 @@
 //! Command line arguments: one `clap` definition for parsing, help, completions and the man page.
 
+mod fleet;
 mod help;
 mod import;
 mod mcp;
@@ -9,6 +10,9 @@ mod server;
 mod session;
 mod tui;
 
+pub(crate) use fleet::{
+    FleetArgs, FleetCommand, TenantCommand, UserCommand, UserName, UserTokenCommand,
+};
 pub(crate) use help::{command, parse, unknown_command_message};
 pub(crate) use import::{ImportArgs, ImportProgramArg};
 pub(crate) use mcp::{McpAddArgs, McpCommand, McpServeArgs};
@@ -85,6 +89,10 @@ pub(crate) enum CliCommand {
     Attach(AttachArgs),
     /// List the sessions that are open in a server, those that wait for you first
     Ps(PsArgs),
+    /// Manage a fleet of servers: its nodes, tenants, users and tokens
+    ///
+    /// The nodes are servers with `--fleet`. These commands talk to their database only.
+    Fleet(FleetArgs),
     /// List tools, and call them without a model
     #[command(subcommand)]
     Tool(ToolCommand),

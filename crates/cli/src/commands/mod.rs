@@ -4,6 +4,7 @@ pub(crate) mod agent;
 pub(crate) mod attach;
 pub(crate) mod auth;
 pub(crate) mod doctor;
+pub(crate) mod fleet;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod mcp;

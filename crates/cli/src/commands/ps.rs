@@ -26,6 +26,7 @@ pub(crate) async fn run_ps(args: PsArgs) -> anyhow::Result<CliExit> {
         right: AccessRight::Admin,
         workspace: folder.clone(),
         through_node: false,
+        tenant: None,
     };
     let response = host.request(&caller, FrontendRequest::ListOpenSessions).await?;
     let HostResponse::OpenSessions { mut sessions } = response else {

@@ -46,6 +46,7 @@ pub(crate) async fn run_tui(args: args::TuiArgs) -> anyhow::Result<CliExit> {
         unattended: UnattendedPolicy::Wait,
         idle_timeout: None,
         max_open_sessions: MAX_OPEN_SESSIONS,
+        room: None,
         fleet: None,
         checkouts: None,
     };
@@ -80,7 +81,13 @@ async fn run_with_hub(
     let working = state.setup.root.clone();
     let folders = LocalFolders { home: state.setup.dirs.home.clone(), working };
     let client = crate::local_client(ClientKind::Terminal);
-    let caller = Caller { client, right: AccessRight::Admin, workspace: None, through_node: false };
+    let caller = Caller {
+        client,
+        right: AccessRight::Admin,
+        workspace: None,
+        through_node: false,
+        tenant: None,
+    };
     let service: Arc<dyn FrontendService> = Arc::<SessionHub>::clone(hub);
     // The hub chooses the agent.
     let host = FrontendHost::new((service, caller), SessionOwnership::Owned, folders)

@@ -260,7 +260,7 @@ fn parse_queued_op(body: &str) -> Option<(SessionOp, Caller)> {
     let client: ClientInfo = serde_json::from_value(field("client")?).ok()?;
     let right: AccessRight = serde_json::from_value(field("right")?).ok()?;
     // The node that queued it has checked what it attaches.
-    Some((op, Caller { client, right, workspace: None, through_node: true }))
+    Some((op, Caller { client, right, workspace: None, through_node: true, tenant: None }))
 }
 
 /// Returns the session of a request that only the node that has the session can answer.

@@ -68,6 +68,8 @@ pub(crate) struct HubOptions {
     /// Time after which an idle session without clients is closed.
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) max_open_sessions: usize,
+    /// The places of open sessions, if other hubs share them.
+    pub(crate) room: Option<Arc<Semaphore>>,
     /// The node of a fleet that this process is.
     pub(crate) fleet: Option<Arc<FleetNode>>,
     /// The checkouts that sessions of a fleet work in.
@@ -105,7 +107,10 @@ impl SessionHub {
             own: own.clone(),
             dirs,
             context,
-            room: Arc::new(Semaphore::new(options.max_open_sessions)),
+            room: options
+                .room
+                .clone()
+                .unwrap_or_else(|| Arc::new(Semaphore::new(options.max_open_sessions))),
             options,
             workspaces: Default::default(),
             open: watch::Sender::default(),
@@ -208,9 +213,9 @@ impl SessionHub {
         self.tasks.spawn(async move { stop.run_until_cancelled(task).await });
     }
 
-    /// Returns the number of sessions that can be opened without closing one that is at work.
-    pub(crate) fn free_places(&self) -> usize {
-        self.room.available_permits() + self.closable_sessions().len()
+    /// Returns the number of sessions that may be closed to make room.
+    pub(crate) fn closable_count(&self) -> usize {
+        self.closable_sessions().len()
     }
 
     /// Returns the sessions that may be closed to make room.

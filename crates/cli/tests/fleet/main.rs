@@ -27,4 +27,5 @@ mod database_failures;
 mod killed_nodes;
 mod other_nodes;
 mod takeover;
+mod tenants;
 mod test_fleet;

@@ -166,6 +166,7 @@ impl TestNode {
             right: AccessRight::Admin,
             workspace: Some(self.project.to_str().unwrap().to_owned()),
             through_node: false,
+            tenant: None,
         }
     }
 

@@ -133,6 +133,7 @@ pub fn caller(env: &TestEnv) -> Caller {
         right: AccessRight::Admin,
         workspace: Some(root.to_string_lossy().into_owned()),
         through_node: false,
+        tenant: None,
     }
 }
 

@@ -6,7 +6,7 @@
 
 mod registry;
 
-pub use registry::{AccessTokenStore, TokenIdentity, TokenRegistry};
+pub use registry::{AccessTokenStore, TeamToken, TokenIdentity, TokenRegistry};
 
 use crate::server_messages::TokenRow;
 use base64::Engine;
@@ -80,7 +80,7 @@ pub enum TokenError {
 }
 
 /// Returns true for a name that a token may have.
-pub(crate) fn is_token_name(name: &str) -> bool {
+pub fn is_token_name(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=MAX_NAME_BYTES).contains(&name.len())
         && !name.starts_with('.')
@@ -90,6 +90,11 @@ pub(crate) fn is_token_name(name: &str) -> bool {
 /// Returns the text of a token with 256 random bits.
 pub fn token_text(secret: [u8; 32]) -> String {
     format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(secret))
+}
+
+/// Returns the SHA-256 digest of the text of a token, which is what is stored.
+pub fn token_digest(text: &str) -> [u8; 32] {
+    TokenDigest::of(text).0
 }
 
 impl AccessToken {

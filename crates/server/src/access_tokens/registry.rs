@@ -1,7 +1,10 @@
 //! The tokens of a running server: who presents one, which login codes wait, and which streams end
 //! with a token.
 
-use super::{AccessTokens, LOGIN_CODE_VALIDITY_MS, TokenDigest, TokenError, TokenKind, token_text};
+use super::{
+    AccessTokens, LOGIN_CODE_VALIDITY_MS, TokenDigest, TokenError, TokenKind, token_digest,
+    token_text,
+};
 use crate::server_messages::TokenRow;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -29,6 +32,28 @@ struct TokenRegistryState {
     /// Tokens whose cancellation ends the streams of a client, by the name of its token.
     revocations: HashMap<String, CancellationToken>,
     login_codes: Vec<PendingLoginCode>,
+    /// The tokens of the users of a fleet, by their digests.
+    team: HashMap<[u8; 32], KnownTeamToken>,
+}
+
+/// A token of a user of a fleet, which other servers accept, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TeamToken {
+    /// SHA-256 digest of the token.
+    pub digest: [u8; 32],
+    /// Tenant of the user; `None` for one of the server's own clients.
+    pub tenant: Option<String>,
+    /// Name of the user.
+    pub user: String,
+    /// Name of the token.
+    pub name: String,
+    /// Right of the token.
+    pub right: AccessRight,
+}
+
+struct KnownTeamToken {
+    token: TeamToken,
+    revoked: CancellationToken,
 }
 
 /// A login code that no page has used.
@@ -41,8 +66,12 @@ struct PendingLoginCode {
 /// The client that presented a token.
 #[derive(Clone, Debug)]
 pub struct TokenIdentity {
-    /// Name of the token.
+    /// Name of the token, or tenant and user of the fleet: what limits count by.
     pub name: String,
+    /// Name of the client, as others see it.
+    pub user: String,
+    /// Tenant of the client, if it is one of a fleet.
+    pub tenant: Option<String>,
     /// Right of the client.
     pub right: AccessRight,
     /// Cancelled when the token is revoked.
@@ -54,8 +83,12 @@ pub struct TokenIdentity {
 impl TokenRegistry {
     /// Creates a registry of loaded tokens.
     pub fn new(tokens: AccessTokens, store: Box<dyn AccessTokenStore>) -> TokenRegistry {
-        let state =
-            TokenRegistryState { tokens, revocations: HashMap::new(), login_codes: Vec::new() };
+        let state = TokenRegistryState {
+            tokens,
+            revocations: HashMap::new(),
+            login_codes: Vec::new(),
+            team: HashMap::new(),
+        };
         TokenRegistry { state: Mutex::new(state), store }
     }
 
@@ -93,7 +126,10 @@ impl TokenRegistry {
         now: UnixMillis,
     ) -> Option<TokenIdentity> {
         let mut state = lock(&self.state);
-        let name = state.tokens.find(text, kind, now)?.name.clone();
+        let Some(found) = state.tokens.find(text, kind, now) else {
+            return state.find_team_token(text).filter(|_| kind == TokenKind::Bearer);
+        };
+        let name = found.name.clone();
         if state.tokens.note_use(&name, now)
             && let Err(fault) = self.store.save(&state.tokens)
         {
@@ -102,7 +138,27 @@ impl TokenRegistry {
         let token = state.tokens.iter().find(|token| token.name == name)?;
         let (right, expires_at) = (token.right, token.expires_at);
         let revoked = state.revocations.entry(name.clone()).or_default().clone();
-        Some(TokenIdentity { name, right, revoked, expires_at })
+        let (user, tenant) = (name.clone(), None);
+        Some(TokenIdentity { name, user, tenant, right, revoked, expires_at })
+    }
+
+    /// Replaces the tokens of the users of a fleet. Streams of those that are gone, or have another
+    /// right, end.
+    pub fn set_team_tokens(&self, tokens: impl Iterator<Item = TeamToken>) {
+        let mut state = lock(&self.state);
+        let mut before = std::mem::take(&mut state.team);
+        for token in tokens {
+            let revoked = match before.get(&token.digest) {
+                Some(known) if known.token == token => known.revoked.clone(),
+                _ => CancellationToken::new(),
+            };
+            state.team.insert(token.digest, KnownTeamToken { token, revoked });
+        }
+        for (digest, gone) in before.drain() {
+            if state.team.get(&digest).is_none_or(|known| known.token != gone.token) {
+                gone.revoked.cancel();
+            }
+        }
     }
 
     /// Creates a login code with 256 random bits.
@@ -154,6 +210,17 @@ impl TokenRegistry {
 }
 
 impl TokenRegistryState {
+    /// Returns the user of a fleet that presents a token.
+    fn find_team_token(&self, text: &str) -> Option<TokenIdentity> {
+        let KnownTeamToken { token, revoked } = self.team.get(&token_digest(text))?;
+        let TeamToken { tenant, user, right, .. } = token.clone();
+        // No name of an own token has a slash.
+        let name = format!("{}/{user}", tenant.as_deref().unwrap_or_default());
+        // The fleet removes it when it expires.
+        let expires_at = None;
+        Some(TokenIdentity { name, user, tenant, right, revoked: revoked.clone(), expires_at })
+    }
+
     fn end_streams_of_missing(&mut self) {
         let tokens = &self.tokens;
         let is_missing = |name: &String| !tokens.iter().any(|token| token.name == *name);

@@ -13,7 +13,9 @@ mod session_watch;
 
 pub use session_frames::decode_session_stream;
 
-use crate::request_checks::{CLIENT_HEADER, NODE_RIGHT_HEADER, NODE_USER_HEADER, client_kind_name};
+use crate::request_checks::{
+    CLIENT_HEADER, NODE_RIGHT_HEADER, NODE_TENANT_HEADER, NODE_USER_HEADER, client_kind_name,
+};
 use crate::routes::{
     HttpRequestParts, RequestBody, Route, RouteKind, ServerRoute, WORKSPACE_PARAMETER, invalid,
     to_http,
@@ -265,6 +267,9 @@ impl ServerHttp {
             let name = form_urlencoded::byte_serialize(caller.client.name.as_bytes());
             request = request.header(NODE_USER_HEADER, name.collect::<String>());
             request = request.header(NODE_RIGHT_HEADER, caller.right.to_string());
+            if let Some(tenant) = &caller.tenant {
+                request = request.header(NODE_TENANT_HEADER, tenant);
+            }
         }
         if let Some(token) = &self.token {
             request = request.bearer_auth(token.expose_secret());
@@ -290,7 +295,7 @@ impl ServerHttp {
 /// Returns the caller of requests about the server itself.
 fn server_caller() -> Caller {
     let client = ClientInfo { name: String::new(), kind: ClientKind::Program };
-    Caller { client, right: AccessRight::Read, workspace: None, through_node: false }
+    Caller { client, right: AccessRight::Read, workspace: None, through_node: false, tenant: None }
 }
 
 /// Returns the request for a route of the server itself.

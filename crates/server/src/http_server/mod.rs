@@ -59,6 +59,9 @@ const TCP_REQUESTS: SlotLimit = SlotLimit {
 /// Limit of requests over the socket that the host answers at once.
 const SOCKET_REQUESTS: SlotLimit = SlotLimit { by_client: MAX_CONNECTIONS, ..TCP_REQUESTS };
 
+/// Returns the folders that clients of a tenant may work in, or the server's own clients.
+pub type RootsOfTenant = Box<dyn Fn(Option<&str>) -> Vec<String> + Send + Sync>;
+
 /// The parts of a server that its owner provides.
 pub struct ServerConfig {
     /// Version of Windlass.
@@ -66,7 +69,7 @@ pub struct ServerConfig {
     /// Name of this machine.
     pub host_name: String,
     /// Folders that clients may work in.
-    pub roots: Vec<String>,
+    pub roots: RootsOfTenant,
     /// Name of the user, which clients of the socket have.
     pub user_name: String,
     /// Names in the header `Host` that are allowed besides those of the loopback.

@@ -20,10 +20,11 @@ impl ServedRequest {
     /// Returns the client as the host knows it.
     pub(super) fn caller(&self, client: &ClientIdentity) -> Caller {
         Caller {
-            client: ClientInfo { name: client.name.clone(), kind: client.kind },
+            client: ClientInfo { name: client.user.clone(), kind: client.kind },
             right: client.right,
             workspace: self.parameters.workspace.clone(),
             through_node: client.through_node,
+            tenant: client.tenant.clone(),
         }
     }
 

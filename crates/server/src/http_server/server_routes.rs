@@ -14,7 +14,7 @@ use crate::server_messages::{
 use axum::body::Body;
 use axum::http::header::{self, HeaderValue};
 use axum::http::{Response, StatusCode};
-use windlass_protocol::AccessRight;
+use windlass_protocol::{AccessRight, RequestError};
 
 /// Right of pages: what leaves the sandbox stays with the user at the machine.
 const PAGE_RIGHT: AccessRight = AccessRight::Write;
@@ -72,15 +72,22 @@ pub(super) fn answer_server_route(
         ServerRoute::ServerInfo => {
             let client = served.known_client()?;
             let right = served.client.as_ref().map_or(AccessRight::Read, |client| client.right);
+            let tenant = served.client.as_ref().and_then(|client| client.tenant.as_deref());
             let info = ServerInfo {
                 version: config.version.clone(),
                 wire: WIRE_REVISION,
                 host: config.host_name.clone(),
-                roots: config.roots.clone(),
+                roots: (config.roots)(tenant),
                 right,
                 client,
             };
             Ok(server_response(served.route, &info))
+        }
+        ServerRoute::Metrics
+            if served.client.as_ref().is_some_and(|client| client.tenant.is_some()) =>
+        {
+            // They are about all tenants.
+            Err(RequestError::Forbidden { needs: AccessRight::Admin }.into())
         }
         ServerRoute::Metrics => {
             let text = server.metrics.encode(&server.tcp_streams, &server.socket_streams);

@@ -73,7 +73,7 @@ fn config(tokens: &Arc<TokenRegistry>) -> ServerConfig {
     ServerConfig {
         version: "1".to_owned(),
         host_name: "desk".to_owned(),
-        roots: Vec::new(),
+        roots: Box::new(|_| Vec::new()),
         user_name: "anna".to_owned(),
         extra_hosts: Vec::new(),
         tokens: Arc::clone(tokens),

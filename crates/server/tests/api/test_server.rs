@@ -28,6 +28,7 @@ pub fn caller(workspace: Option<&str>) -> Caller {
         right: AccessRight::Read,
         workspace: workspace.map(str::to_owned),
         through_node: false,
+        tenant: None,
     }
 }
 
@@ -62,7 +63,7 @@ impl TestServer {
         let config = ServerConfig {
             version: "1.2.3".to_owned(),
             host_name: "desk".to_owned(),
-            roots: vec!["/w".to_owned()],
+            roots: Box::new(|_| vec!["/w".to_owned()]),
             user_name: "anna".to_owned(),
             extra_hosts: vec!["windlass.example".to_owned()],
             tokens: Arc::clone(&tokens),

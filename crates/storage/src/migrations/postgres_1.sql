@@ -1,7 +1,28 @@
 CREATE TABLE tenant (
   id          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   name        text NOT NULL UNIQUE,
-  is_disabled boolean NOT NULL DEFAULT false  -- no session of it is claimed as due
+  is_disabled boolean NOT NULL DEFAULT false, -- no session of it is claimed as due
+  roots       text[] NOT NULL DEFAULT '{}'    -- folders of its sessions; empty: all of a node
+);
+
+CREATE TABLE fleet_user (
+  tenant       uuid NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,
+  name         text NOT NULL,
+  access_right text NOT NULL,                 -- read, write or admin
+  is_disabled  boolean NOT NULL DEFAULT false,
+  PRIMARY KEY (tenant, name)
+);
+
+CREATE TABLE access_token (
+  digest       bytea PRIMARY KEY,             -- SHA-256 of its text
+  tenant       uuid NOT NULL,
+  user_name    text NOT NULL,
+  name         text NOT NULL,
+  access_right text NOT NULL,                 -- at most that of the user counts
+  created_at   timestamptz NOT NULL DEFAULT now(),
+  expires_at   timestamptz,
+  UNIQUE (tenant, user_name, name),
+  FOREIGN KEY (tenant, user_name) REFERENCES fleet_user (tenant, name) ON DELETE CASCADE
 );
 
 CREATE TABLE node (

@@ -53,12 +53,13 @@ pub(super) struct ClaimedSession {
     reservation: ClaimReservation,
 }
 
-/// The folders of the sessions that a node can run.
-#[derive(Clone, Debug, Default)]
-pub struct SessionFolders {
-    pub workspaces: Vec<String>,
-    /// The first characters of other folders.
-    pub prefixes: Vec<String>,
+/// A folder of sessions that a node can run.
+#[derive(Clone, Debug)]
+pub struct SessionFolder {
+    pub tenant: TenantId,
+    pub folder: String,
+    /// `folder` has the first characters of several folders.
+    pub is_prefix: bool,
 }
 
 /// A due session that this node has claimed.
@@ -293,28 +294,38 @@ impl PostgresNode {
         Ok(rows.iter().map(key).collect::<Result<_, sqlx::Error>>()?)
     }
 
-    /// Claims sessions of all tenants that are due in one of these folders, the longest waiting
-    /// first, at most `limit`. Sessions of subagents are claimed by the node of their parent.
+    /// Claims sessions that are due in one of these folders, the longest waiting first, at most `limit`. Sessions of subagents are claimed by the node of their parent.
     pub async fn claim_due(
         &self,
-        folders: &SessionFolders,
+        folders: &[SessionFolder],
         limit: usize,
     ) -> Result<Vec<DueSession>, StorageError> {
         let node = &self.state;
+        let of_kind = |is_prefix: bool| {
+            let folders = folders.iter().filter(move |folder| folder.is_prefix == is_prefix);
+            let pairs = folders.map(|folder| (folder.tenant.0, folder.folder.clone()));
+            pairs.unzip::<Uuid, String, Vec<Uuid>, Vec<String>>()
+        };
+        let (exact, prefixes) = (of_kind(false), of_kind(true));
         let candidates = || {
             sqlx::query(
                 "SELECT session.tenant, session.id FROM session
                    JOIN tenant ON tenant.id = session.tenant AND NOT tenant.is_disabled
                  WHERE session.state = 1 AND session.due <= now() AND session.fact_format <= $1
-                   AND session.parent IS NULL AND (session.workspace = ANY($3)
-                     OR EXISTS (SELECT 1 FROM unnest($4::text[]) AS prefix
-                       WHERE starts_with(session.workspace, prefix)))
+                   AND session.parent IS NULL
+                   AND ((session.tenant, session.workspace) IN (
+                       SELECT * FROM unnest($3::uuid[], $4::text[]))
+                     OR EXISTS (SELECT 1 FROM unnest($5::uuid[], $6::text[]) AS begun (tenant, prefix)
+                       WHERE begun.tenant = session.tenant
+                         AND starts_with(session.workspace, prefix)))
                  ORDER BY session.due LIMIT $2",
             )
             .bind(FACT_FORMAT_VERSION as i16)
             .bind(i64::try_from(limit.saturating_mul(CANDIDATES_PER_CLAIM)).unwrap_or(i64::MAX))
-            .bind(&folders.workspaces)
-            .bind(&folders.prefixes)
+            .bind(&exact.0)
+            .bind(&exact.1)
+            .bind(&prefixes.0)
+            .bind(&prefixes.1)
         };
         let mut reservations = Vec::new();
         for row in node.database.fetch_with_retries(candidates).await? {

@@ -88,7 +88,7 @@ impl PostgresDatabase {
     }
 
     /// Fails if this version cannot work with the schema of the database.
-    pub(super) async fn check_schema(&self) -> Result<(), StorageError> {
+    pub async fn check_schema(&self) -> Result<(), StorageError> {
         let needed = MIGRATIONS.len() as i64;
         let query = || sqlx::query("SELECT version, compatible_with FROM schema_version");
         let rows = match self.fetch_with_retries(query).await {

@@ -15,14 +15,18 @@ mod connection_errors;
 mod connection_pool;
 mod database;
 mod delete;
+mod fleet_status;
 mod migrations;
 mod nodes;
 mod read;
+mod team;
 
 pub use claim_registry::TenantId;
-pub use claims::{DueSession, InboxOp, NodeEndpoint, SessionFolders};
+pub use claims::{DueSession, InboxOp, NodeEndpoint, SessionFolder};
 pub use database::PostgresDatabase;
+pub use fleet_status::{FleetStatus, NodeStatus, Replication, SessionCounts};
 pub use nodes::{NodeRegistration, PostgresNode, SweepReport};
+pub use team::{NewUserToken, TeamChange, TenantRow, UserRow, UserTokenRow, ValidToken};
 
 use crate::{Log, PageLimit, ReleaseState, SessionClaim, SessionFilter, StorageError};
 use async_trait::async_trait;

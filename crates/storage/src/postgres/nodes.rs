@@ -114,12 +114,13 @@ impl PostgresNode {
         self.state.id
     }
 
-    /// Renews the lease, in one attempt that takes at most two seconds. Fails with `LeaseLost` if the lease has run out: it cannot be
-    /// renewed then, because other nodes may have the sessions.
-    pub async fn renew_lease(&self) -> Result<(), StorageError> {
+    /// Renews the lease, in one attempt that takes at most two seconds. Returns true if the node was
+    /// asked to leave. Fails with `LeaseLost` if the lease has run out: it cannot be renewed then,
+    /// because other nodes may have the sessions.
+    pub async fn renew_lease(&self) -> Result<bool, StorageError> {
         let query = sqlx::query(
             "UPDATE node SET lease = now() + make_interval(secs => $2)
-             WHERE id = $1 AND lease > now() RETURNING 1",
+             WHERE id = $1 AND lease > now() RETURNING is_draining",
         );
         let query = query.bind(self.state.id).bind(self.state.lease_seconds);
         let renewed = self.state.database.fetch_for_lease(query).await;
@@ -127,10 +128,8 @@ impl PostgresNode {
             true => StorageError::Unavailable { seconds: 2, source: error },
             false => error.into(),
         })?;
-        match renewed.is_empty() {
-            true => Err(StorageError::LeaseLost),
-            false => Ok(()),
-        }
+        let row = renewed.first().ok_or(StorageError::LeaseLost)?;
+        Ok(row.try_get(0)?)
     }
 
     /// Makes all statements of this process fail with `LeaseLost`, also those that wait for the

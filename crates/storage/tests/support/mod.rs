@@ -10,7 +10,7 @@ use uuid::Uuid;
 use windlass_protocol::{Fact, PromptId, SessionId};
 #[cfg(unix)]
 use windlass_storage::postgres::{
-    NodeRegistration, PostgresDatabase, PostgresNode, SessionFolders,
+    NodeRegistration, PostgresDatabase, PostgresNode, SessionFolder, TenantId,
 };
 use windlass_storage::{Log, SqliteLog};
 #[cfg(unix)]
@@ -149,12 +149,12 @@ pub fn registration() -> NodeRegistration {
 }
 
 /// The folder of sessions without a first fact.
-pub fn any_folder() -> SessionFolders {
-    in_folder("")
+pub fn any_folder(tenant: TenantId) -> Vec<SessionFolder> {
+    in_folder(tenant, "")
 }
 
-pub fn in_folder(folder: &str) -> SessionFolders {
-    SessionFolders { workspaces: vec![folder.to_owned()], prefixes: Vec::new() }
+pub fn in_folder(tenant: TenantId, folder: &str) -> Vec<SessionFolder> {
+    vec![SessionFolder { tenant, folder: folder.to_owned(), is_prefix: false }]
 }
 
 pub fn session(number: u128) -> SessionId {

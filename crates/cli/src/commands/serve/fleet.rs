@@ -1,25 +1,27 @@
 //! The work of a node of a fleet besides its clients: it claims sessions that are due, delivers
 //! operations that wait in the database, and makes the sessions of nodes that have ended due.
 
+use super::tenant_hubs::TenantHubs;
 use super::{CLOSE_TIMEOUT, ServeSetup};
 use crate::fleet_node::FleetNode;
-use crate::session_hub::SessionHub;
 use crate::setup::LoadedProject;
 use crate::terminal::output;
 use anyhow::{Context, bail};
 use secrecy::SecretString;
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use windlass_protocol::SessionId;
 use windlass_server::{ServerAddress, TcpEndpoint, TcpSecurity, token_text};
 use windlass_storage::StorageError;
-use windlass_storage::postgres::SessionFolders;
+use windlass_storage::postgres::TenantId;
 
 /// Time between two looks for due sessions and for operations that wait.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two looks at the tenants and tokens of the fleet.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
 /// Time between two looks for nodes that have ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(3);
 /// Time between two attempts to join.
@@ -36,6 +38,8 @@ pub(super) struct JoinedFleet {
     pub(super) token: SecretString,
     /// The host in the address of this node.
     pub(super) host: Option<String>,
+    /// Notified when due sessions were claimed, for which operations may wait.
+    has_claimed: Arc<Notify>,
 }
 
 /// Joins the fleet of a database. A node that has joined before tries until the database answers.
@@ -84,7 +88,8 @@ pub(super) async fn join(
                     "joined the fleet as node {}, {place}",
                     node.node.id()
                 ));
-                return Ok(JoinedFleet { node: Arc::new(node), token, host });
+                let (node, has_claimed) = (Arc::new(node), Arc::default());
+                return Ok(JoinedFleet { node, token, host, has_claimed });
             }
             Err(error) if has_joined => {
                 output::print_error(&format!("the node has not joined yet: {error:#}"));
@@ -95,27 +100,15 @@ pub(super) async fn join(
     }
 }
 
-/// Does the work of a node until the hub shuts down.
-pub(super) fn follow_fleet(hub: &Arc<SessionHub>, fleet: &JoinedFleet, folders: SessionFolders) {
-    let has_claimed = Arc::new(Notify::new());
-    let (own, node) = (Arc::clone(hub), Arc::clone(&fleet.node));
-    let claimed = Arc::clone(&has_claimed);
-    hub.spawn_until_stopped(async move {
-        loop {
-            match claim_due_sessions(&own, &node, &folders).await {
-                Ok(true) => claimed.notify_one(),
-                Ok(false) => {}
-                Err(error) => tracing::warn!(%error, "due sessions were not claimed"),
-            }
-            tokio::time::sleep(POLL_INTERVAL).await;
-        }
-    });
-    let (own, node) = (Arc::clone(hub), Arc::clone(&fleet.node));
-    hub.spawn_until_stopped(async move {
-        deliver_queued_ops(&own, &node, &has_claimed).await;
+/// Delivers queued operations and looks for nodes that have ended, until the hubs shut down.
+pub(super) fn follow_fleet(hubs: &Arc<TenantHubs>, fleet: &JoinedFleet) {
+    let (all, node) = (Arc::downgrade(hubs), Arc::clone(&fleet.node));
+    let has_claimed = Arc::clone(&fleet.has_claimed);
+    hubs.own.spawn_until_stopped(async move {
+        deliver_queued_ops(&all, &node, &has_claimed).await;
     });
     let node = Arc::clone(&fleet.node);
-    hub.spawn_until_stopped(async move {
+    hubs.own.spawn_until_stopped(async move {
         loop {
             if let Err(error) = sweep(&node).await {
                 tracing::warn!(%error, "nodes that have ended were not looked for");
@@ -125,15 +118,42 @@ pub(super) fn follow_fleet(hub: &Arc<SessionHub>, fleet: &JoinedFleet, folders: 
     });
 }
 
+/// Claims due sessions, and reads tenants and tokens, until the task is dropped.
+pub(super) async fn claim_and_refresh(
+    hubs: &Arc<TenantHubs>,
+    setup: &ServeSetup,
+    fleet: &JoinedFleet,
+) {
+    let claim = async {
+        loop {
+            match claim_due_sessions(hubs, setup, &fleet.node).await {
+                Ok(true) => fleet.has_claimed.notify_one(),
+                Ok(false) => {}
+                Err(error) => tracing::warn!(%error, "due sessions were not claimed"),
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    };
+    let refresh = async {
+        loop {
+            tokio::time::sleep(REFRESH_INTERVAL).await;
+            if let Err(error) = hubs.refresh(setup).await {
+                tracing::warn!(%error, "tenants and tokens were not read");
+            }
+        }
+    };
+    let ((), ()) = tokio::join!(claim, refresh);
+}
+
 /// Gives the operations that wait in the database to the sessions of this node. A session that does
 /// not answer delays no other one.
-async fn deliver_queued_ops(hub: &Arc<SessionHub>, node: &FleetNode, has_claimed: &Notify) {
-    let mut under_way: HashSet<SessionId> = HashSet::new();
+async fn deliver_queued_ops(hubs: &Weak<TenantHubs>, node: &FleetNode, has_claimed: &Notify) {
+    let mut under_way: HashSet<(TenantId, SessionId)> = HashSet::new();
     let mut deliveries = JoinSet::new();
     loop {
         while let Some(delivery) = deliveries.try_join_next() {
             match delivery {
-                Ok(session) => drop(under_way.remove(&session)),
+                Ok(delivered) => drop(under_way.remove(&delivered)),
                 Err(error) => {
                     tracing::error!(%error, "a delivery has failed");
                     under_way.clear();
@@ -142,12 +162,14 @@ async fn deliver_queued_ops(hub: &Arc<SessionHub>, node: &FleetNode, has_claimed
         }
         match node.node.sessions_with_queued_ops().await {
             Ok(sessions) => {
-                for (_, session) in sessions {
-                    if under_way.insert(session) {
-                        let hub = Arc::clone(hub);
+                for (tenant, session) in sessions {
+                    let hub = hubs.upgrade().and_then(|hubs| hubs.hub_of(tenant));
+                    if let Some(hub) = hub
+                        && under_way.insert((tenant, session))
+                    {
                         deliveries.spawn(async move {
                             hub.deliver_queued_ops(session).await;
-                            session
+                            (tenant, session)
                         });
                     }
                 }
@@ -163,21 +185,24 @@ async fn deliver_queued_ops(hub: &Arc<SessionHub>, node: &FleetNode, has_claimed
 
 /// Claims due sessions and opens them. Returns true if there were any.
 async fn claim_due_sessions(
-    hub: &Arc<SessionHub>,
+    hubs: &TenantHubs,
+    setup: &ServeSetup,
     node: &FleetNode,
-    folders: &SessionFolders,
 ) -> Result<bool, StorageError> {
     let mut has_claimed = false;
     loop {
-        let places = hub.free_places().min(MAX_CLAIMS);
+        let places = hubs.free_places().min(MAX_CLAIMS);
+        let folders = hubs.session_folders(setup);
         let due = match places {
             0 => return Ok(has_claimed),
-            places => node.node.claim_due(folders, places).await?,
+            places => node.node.claim_due(&folders, places).await?,
         };
         let has_more = due.len() == places;
         has_claimed |= !due.is_empty();
-        let opening = due.into_iter().map(|due| async {
+        let opening = due.into_iter().map(|due| async move {
             let session = due.claim.session;
+            // A tenant that was disabled meanwhile has none.
+            let Some(hub) = hubs.hub_of(due.tenant) else { return };
             if let Err(error) = hub.resume_due(due.claim).await {
                 output::print_note(&format!("session {session} is not resumed: {error}"));
             }
@@ -209,12 +234,12 @@ async fn sweep(node: &FleetNode) -> Result<(), StorageError> {
 }
 
 /// Leaves the fleet: closes all sessions, which other nodes go on with.
-pub(super) async fn leave(hub: &SessionHub, fleet: &JoinedFleet) {
+pub(super) async fn leave(hubs: &TenantHubs, fleet: &JoinedFleet) {
     let node = &fleet.node.node;
     if !matches!(tokio::time::timeout(DRAIN_TIMEOUT, node.drain()).await, Ok(Ok(()))) {
         tracing::warn!("the node may claim sessions until it has stopped");
     }
-    hub.shut_down(CLOSE_TIMEOUT).await;
+    hubs.shut_down(CLOSE_TIMEOUT).await;
     if let Err(error) = node.leave().await {
         output::print_error(&format!("the lease of this node ends later: {error}"));
     }

@@ -1,6 +1,6 @@
 //! Metrics of the host for `/metrics`: its version, its open sessions and its memory.
 
-use crate::session_hub::SessionHub;
+use super::tenant_hubs::TenantHubs;
 use crate::setup::LoadedProject;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
@@ -16,8 +16,8 @@ use windlass_protocol::session_stream::OpenSessionActivity;
 const STATUS_FILE: &str = "/proc/self/status";
 const MAX_STATUS_BYTES: u64 = 64 << 10;
 
-/// Reads the state of the hub whenever metrics are requested.
-struct HubMetrics(Weak<SessionHub>);
+/// Reads the state of the hubs whenever metrics are requested.
+struct HubMetrics(Weak<TenantHubs>);
 
 impl fmt::Debug for HubMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -50,13 +50,13 @@ fn state_labels(activity: OpenSessionActivity) -> StateLabels {
 
 impl Collector for HubMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let Some(hub) = self.0.upgrade() else { return Ok(()) };
+        let Some(hubs) = self.0.upgrade() else { return Ok(()) };
         let sessions = Family::<StateLabels, Gauge>::default();
         for activity in ACTIVITIES {
             drop(sessions.get_or_create(&state_labels(activity)));
         }
         let (mut questions, mut tasks, mut clients) = (0, 0, 0);
-        for state in hub.open_session_states() {
+        for state in hubs.open_session_states() {
             sessions.get_or_create(&state_labels(state.activity())).inc();
             questions += state.open_questions.len() as u64;
             tasks += u64::from(state.background_count);
@@ -88,11 +88,11 @@ fn resident_bytes() -> Option<u64> {
     Some(kib << 10)
 }
 
-/// Returns the metrics of a hub.
-pub(super) fn hub_metrics(hub: &Arc<SessionHub>) -> Registry {
+/// Returns the metrics of all hubs.
+pub(super) fn hub_metrics(hubs: &Arc<TenantHubs>) -> Registry {
     let mut registry = Registry::default();
     let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
     registry.register("windlass_build", "Version of Windlass", version);
-    registry.register_collector(Box::new(HubMetrics(Arc::downgrade(hub))));
+    registry.register_collector(Box::new(HubMetrics(Arc::downgrade(hubs))));
     registry
 }

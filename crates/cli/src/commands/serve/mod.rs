@@ -10,32 +10,31 @@ mod access_log;
 mod fleet;
 mod metrics;
 mod served_sessions;
+mod tenant_hubs;
 mod tokens;
 
 use crate::args::{ServeArgs, ServeCommand};
 use crate::checkouts::Checkouts;
-use crate::session_hub::{HubOptions, SessionHub};
-use crate::setup::{LoadedProject, ProjectContext};
+use crate::setup::LoadedProject;
 use crate::terminal::output;
 use crate::terminal::question_queue::ServerSignals;
 use crate::{CliExit, now_millis};
 use access_log::AccessLog;
 use anyhow::{Context, bail};
 use fleet::JoinedFleet;
-use std::path::{MAIN_SEPARATOR, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tenant_hubs::TenantHubs;
 use tokens::LockedTokens;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use windlass_engine::UnattendedPolicy;
 use windlass_project::{Dirs, MAX_SOCKET_PATH_BYTES, ServerFiles, ServerLock};
-use windlass_protocol::display_text::workspace_name;
 use windlass_protocol::{ClientKind, Fault};
 use windlass_server::{
     ApiServer, FrontendService, ServerConfig, SocketEndpoint, TcpEndpoint, TcpSecurity, TlsIdentity,
 };
-use windlass_storage::postgres::SessionFolders;
 
 /// Time for sessions to end when the lease of the node was lost. With the time without a renewal, it
 /// is shorter than the lease.
@@ -136,12 +135,15 @@ impl ServeSetup {
             }
             None => None,
         };
-        let hub = new_hub(self, fleet.as_ref());
+        let hubs = TenantHubs::new(self, fleet.as_ref().map(|joined| &joined.node));
+        let hub = Arc::clone(&hubs.own);
         // A broken config of a root is reported before anything is served.
         for root in &self.roots {
             hub.workspace(root).await?.state().inspect_engine().await?;
         }
-        let server = new_server(self, &hub, fleet.as_ref());
+        // A client of a tenant that connects at once is known.
+        hubs.refresh(self).await?;
+        let server = new_server(self, &hubs, fleet.as_ref());
         let endpoint = bind_socket(&self.files, (&self.lock, &self.socket))?;
         if fleet.is_none() {
             served_sessions::resume_sessions(&hub, &self.files).await?;
@@ -155,10 +157,13 @@ impl ServeSetup {
         ));
         let end = match &fleet {
             Some(joined) => {
-                fleet::follow_fleet(&hub, joined, self.session_folders());
+                fleet::follow_fleet(&hubs, joined);
+                let is_leaving = Notify::new();
                 tokio::select! {
                     () = signals.wait() => ServeEnd::Stopped,
-                    reason = joined.node.keep_lease() => {
+                    () = is_leaving.notified() => ServeEnd::Stopped,
+                    () = fleet::claim_and_refresh(&hubs, self, joined) => ServeEnd::Stopped,
+                    reason = joined.node.keep_lease(|| is_leaving.notify_one()) => {
                         output::print_error(&format!(
                             "{reason}. Its sessions are closed here, and go on where a node has \
                              a lease"
@@ -191,7 +196,7 @@ impl ServeSetup {
             served_sessions::save_open(&self.files, &open, true)?;
         }
         let end = tokio::select! {
-            () = self.close(&hub, listeners, (fleet.as_ref(), end)) => end,
+            () = self.close(&hubs, listeners, (fleet.as_ref(), end)) => end,
             // A second signal ends a server that stops, and one that would join again.
             () = signals.wait() => ServeEnd::Stopped,
         };
@@ -200,35 +205,28 @@ impl ServeSetup {
         Ok(end)
     }
 
-    /// Returns the folders of the sessions that this node can run.
-    fn session_folders(&self) -> SessionFolders {
-        let workspaces = self.roots.iter().map(|root| workspace_name(root)).collect();
-        let prefix = |folder: &PathBuf| format!("{}{MAIN_SEPARATOR}", workspace_name(folder));
-        SessionFolders { workspaces, prefixes: self.dirs.checkouts.keys().map(prefix).collect() }
-    }
-
     /// Ends the listeners and all sessions.
     async fn close(
         &self,
-        hub: &SessionHub,
+        hubs: &TenantHubs,
         mut listeners: JoinSet<()>,
         (fleet, end): (Option<&JoinedFleet>, ServeEnd),
     ) {
         let end_of_listeners = async { while listeners.join_next().await.is_some() {} };
         let Some(joined) = fleet else {
             end_of_listeners.await;
-            hub.shut_down(CLOSE_TIMEOUT).await;
+            hubs.shut_down(CLOSE_TIMEOUT).await;
             return;
         };
         if end == ServeEnd::Stopped {
-            let leaving = async { tokio::join!(end_of_listeners, fleet::leave(hub, joined)) };
+            let leaving = async { tokio::join!(end_of_listeners, fleet::leave(hubs, joined)) };
             tokio::select! {
                 _ = leaving => return,
                 // The sessions may be those of other nodes now.
-                _ = joined.node.keep_lease() => joined.node.node.abandon(),
+                _ = joined.node.keep_lease(|| {}) => joined.node.node.abandon(),
             }
         }
-        hub.shut_down_at_once(LEASE_LOST_TIMEOUT).await;
+        hubs.shut_down_at_once(LEASE_LOST_TIMEOUT).await;
     }
 
     fn start_listeners(
@@ -299,36 +297,20 @@ fn served_roots(
     Ok(roots)
 }
 
-fn new_hub(setup: &ServeSetup, fleet: Option<&JoinedFleet>) -> Arc<SessionHub> {
-    let args = &setup.args;
-    let options = HubOptions {
-        roots: Some(setup.roots.clone()),
-        flags: args.mode_args.to_config_flags(args.model.clone()),
-        agent: None,
-        unattended: UnattendedPolicy::Wait,
-        idle_timeout: Some(Duration::from_secs(args.idle_timeout)),
-        max_open_sessions: args.capacity as usize,
-        fleet: fleet.map(|joined| Arc::clone(&joined.node)),
-        checkouts: setup.checkouts.clone(),
-    };
-    let context = match fleet {
-        Some(joined) => ProjectContext::with_log(joined.node.shared_log()),
-        None => ProjectContext::default(),
-    };
-    SessionHub::new(setup.dirs.clone(), context, options)
-}
-
 fn new_server(
     setup: &ServeSetup,
-    hub: &Arc<SessionHub>,
+    hubs: &Arc<TenantHubs>,
     fleet: Option<&JoinedFleet>,
 ) -> Arc<ApiServer> {
+    let (roots, known) = (setup.roots.clone(), Arc::downgrade(hubs));
     let log = AccessLog::default();
     let own_host = fleet.and_then(|joined| joined.host.clone());
     let config = ServerConfig {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         host_name: LoadedProject::host_name(),
-        roots: setup.roots.iter().map(|root| workspace_name(root)).collect(),
+        roots: Box::new(move |tenant| {
+            known.upgrade().map(|hubs| hubs.root_names(tenant, &roots)).unwrap_or_default()
+        }),
         user_name: crate::local_client(ClientKind::Program).name,
         extra_hosts: setup.args.host.iter().cloned().chain(own_host).collect(),
         tokens: Arc::clone(&setup.tokens.tokens),
@@ -339,9 +321,9 @@ fn new_server(
             bits.map_err(|error| Fault::Internal { message: error.to_string() })
         }),
         access_log: Box::new(move |entry| log.write(entry)),
-        metrics: metrics::hub_metrics(hub),
+        metrics: metrics::hub_metrics(hubs),
     };
-    let service: Arc<dyn FrontendService> = Arc::<SessionHub>::clone(hub);
+    let service: Arc<dyn FrontendService> = Arc::<TenantHubs>::clone(hubs);
     ApiServer::new(config, service)
 }
 

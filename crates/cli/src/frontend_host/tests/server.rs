@@ -103,7 +103,13 @@ impl AttachedFrontend {
         });
         let client = ClientInfo { name: "me".into(), kind: ClientKind::Terminal };
         let workspace = Some("/w".to_owned());
-        let caller = Caller { client, right: AccessRight::Admin, workspace, through_node: false };
+        let caller = Caller {
+            client,
+            right: AccessRight::Admin,
+            workspace,
+            through_node: false,
+            tenant: None,
+        };
         let service: Arc<dyn FrontendService> = Arc::<FakeServer>::clone(&server);
         let folders = LocalFolders { home: "/".into(), working: "/".into() };
         let settings = LocalSettings {

@@ -1,0 +1,231 @@
+//! The hubs of a server: that of its operator, and one for each tenant of its fleet.
+//!
+//! A hub reads and writes the log of one tenant, so no request of a tenant can reach the sessions,
+//! files or events of another one.
+
+use super::{CLOSE_TIMEOUT, ServeSetup};
+use crate::fleet_node::{DEFAULT_TENANT, FleetNode};
+use crate::session_hub::{HubOptions, SessionHub};
+use crate::setup::ProjectContext;
+use async_trait::async_trait;
+use futures_util::future::join_all;
+use futures_util::stream::BoxStream;
+use std::collections::{BTreeSet, HashMap};
+use std::path::{MAIN_SEPARATOR, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use windlass_engine::UnattendedPolicy;
+use windlass_protocol::display_text::workspace_name;
+use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
+use windlass_protocol::mutex_lock::lock;
+use windlass_protocol::session_stream::{HostStreamItem, OpenSessionState, SessionStreamItem};
+use windlass_protocol::{RequestError, SessionId};
+use windlass_server::{Caller, FrontendService, TeamToken, WatchOptions};
+use windlass_storage::StorageError;
+use windlass_storage::postgres::{SessionFolder, TenantId, TenantRow};
+
+/// The hubs of a server.
+pub(super) struct TenantHubs {
+    /// The hub of clients without a tenant.
+    pub(super) own: Arc<SessionHub>,
+    fleet: Option<Arc<FleetNode>>,
+    tenants: Mutex<HashMap<String, TenantHub>>,
+    /// The places of open sessions, which all hubs share.
+    room: Arc<Semaphore>,
+}
+
+/// The hub of a tenant.
+#[derive(Clone)]
+struct TenantHub {
+    id: TenantId,
+    roots: Vec<PathBuf>,
+    hub: Arc<SessionHub>,
+}
+
+impl TenantHubs {
+    pub(super) fn new(setup: &ServeSetup, fleet: Option<&Arc<FleetNode>>) -> Arc<TenantHubs> {
+        let room = Arc::new(Semaphore::new(setup.args.capacity as usize));
+        let own = new_hub(setup, fleet, (setup.roots.clone(), &room));
+        Arc::new(TenantHubs { own, fleet: fleet.cloned(), tenants: Mutex::default(), room })
+    }
+
+    /// Reads the tenants and the tokens of their users. Sessions of tenants that this node serves no
+    /// longer are closed.
+    pub(super) async fn refresh(&self, setup: &ServeSetup) -> Result<(), StorageError> {
+        let Some(fleet) = &self.fleet else { return Ok(()) };
+        let tokens = fleet.database.valid_tokens().await?;
+        let tenants = fleet.database.tenants().await?;
+        let mut closed = Vec::new();
+        {
+            let mut hubs = lock(&self.tenants);
+            let served = |tenant: &TenantRow| served_roots(tenant, &setup.roots);
+            let is_served = |name: &str, roots: &[PathBuf]| {
+                tenants
+                    .iter()
+                    .any(|tenant| tenant.name == name && served(tenant).as_deref() == Some(roots))
+            };
+            let ended = hubs.extract_if(|name, tenant| !is_served(name, &tenant.roots));
+            closed.extend(ended.map(|(_, tenant)| tenant.hub));
+            for tenant in &tenants {
+                if hubs.contains_key(&tenant.name) {
+                    continue;
+                }
+                let Some(roots) = served(tenant) else { continue };
+                let fleet = Arc::new(fleet.for_tenant(tenant.id));
+                let hub = new_hub(setup, Some(&fleet), (roots.clone(), &self.room));
+                hubs.insert(tenant.name.clone(), TenantHub { id: tenant.id, roots, hub });
+            }
+        }
+        let token = |token: windlass_storage::postgres::ValidToken| TeamToken {
+            digest: token.digest,
+            tenant: (token.tenant_name != DEFAULT_TENANT).then_some(token.tenant_name),
+            user: token.user,
+            name: token.name,
+            right: token.right,
+        };
+        setup.tokens.tokens.set_team_tokens(tokens.into_iter().map(token));
+        join_all(closed.iter().map(|hub| hub.shut_down(CLOSE_TIMEOUT))).await;
+        Ok(())
+    }
+
+    /// Returns the hub of a tenant.
+    pub(super) fn hub_of(&self, tenant: TenantId) -> Option<Arc<SessionHub>> {
+        if self.fleet.as_ref().is_some_and(|fleet| fleet.tenant == tenant) {
+            return Some(Arc::clone(&self.own));
+        }
+        let hubs = lock(&self.tenants);
+        let found = hubs.values().find(|hub| hub.id == tenant);
+        found.map(|found| Arc::clone(&found.hub))
+    }
+
+    /// Returns the folders of the sessions that this node can run.
+    pub(super) fn session_folders(&self, setup: &ServeSetup) -> Vec<SessionFolder> {
+        let Some(fleet) = &self.fleet else { return Vec::new() };
+        let tenants = lock(&self.tenants).clone();
+        let mut served: Vec<(TenantId, &[PathBuf])> = vec![(fleet.tenant, &setup.roots)];
+        served.extend(tenants.values().map(|tenant| (tenant.id, &*tenant.roots)));
+        let mut folders = Vec::new();
+        for (tenant, roots) in served {
+            for root in roots {
+                let exact =
+                    SessionFolder { tenant, folder: workspace_name(root), is_prefix: false };
+                folders.push(exact);
+                let checkouts = setup.dirs.checkouts.iter().filter(|(_, project)| *project == root);
+                folders.extend(checkouts.map(|(folder, _)| SessionFolder {
+                    tenant,
+                    folder: format!("{}{MAIN_SEPARATOR}", workspace_name(folder)),
+                    is_prefix: true,
+                }));
+            }
+        }
+        folders
+    }
+
+    /// Returns the number of sessions that can be opened without closing one that is at work.
+    pub(super) fn free_places(&self) -> usize {
+        let closable: usize = self.all().iter().map(|hub| hub.closable_count()).sum();
+        self.room.available_permits() + closable
+    }
+
+    /// Returns the states of all open sessions.
+    pub(super) fn open_session_states(&self) -> Vec<OpenSessionState> {
+        self.all().iter().flat_map(|hub| hub.open_session_states()).collect()
+    }
+
+    /// Closes all sessions, within a time limit, and ends all tasks.
+    pub(super) async fn shut_down(&self, limit: Duration) {
+        join_all(self.all().iter().map(|hub| hub.shut_down(limit))).await;
+    }
+
+    /// Like [`TenantHubs::shut_down`], without waiting for calls that are running.
+    pub(super) async fn shut_down_at_once(&self, limit: Duration) {
+        join_all(self.all().iter().map(|hub| hub.shut_down_at_once(limit))).await;
+    }
+
+    fn all(&self) -> Vec<Arc<SessionHub>> {
+        let tenants = lock(&self.tenants);
+        let hubs = tenants.values().map(|tenant| &tenant.hub);
+        std::iter::once(&self.own).chain(hubs).cloned().collect()
+    }
+
+    /// Returns the hub for a request.
+    fn hub_for(&self, caller: &Caller) -> Result<Arc<SessionHub>, RequestError> {
+        let Some(tenant) = &caller.tenant else { return Ok(Arc::clone(&self.own)) };
+        let hub = lock(&self.tenants).get(tenant).map(|tenant| Arc::clone(&tenant.hub));
+        hub.ok_or_else(|| RequestError::Unavailable {
+            text: format!("this server has none of the folders of {tenant}"),
+        })
+    }
+
+    /// Returns the folders that clients of a tenant may work in.
+    pub(super) fn root_names(&self, tenant: Option<&str>, own: &[PathBuf]) -> Vec<String> {
+        let names = |roots: &[PathBuf]| roots.iter().map(|root| workspace_name(root)).collect();
+        match tenant {
+            None => names(own),
+            Some(tenant) => {
+                lock(&self.tenants).get(tenant).map_or_else(Vec::new, |tenant| names(&tenant.roots))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl FrontendService for TenantHubs {
+    async fn request(
+        &self,
+        caller: &Caller,
+        request: FrontendRequest,
+    ) -> Result<HostResponse, RequestError> {
+        self.hub_for(caller)?.request(caller, request).await
+    }
+
+    async fn watch_session(
+        &self,
+        caller: &Caller,
+        session: SessionId,
+        options: WatchOptions,
+    ) -> Result<BoxStream<'static, SessionStreamItem>, RequestError> {
+        self.hub_for(caller)?.watch_session(caller, session, options).await
+    }
+
+    async fn watch_host(
+        &self,
+        caller: &Caller,
+    ) -> Result<BoxStream<'static, HostStreamItem>, RequestError> {
+        self.hub_for(caller)?.watch_host(caller).await
+    }
+}
+
+/// Returns the folders of a tenant that this node has, if the node serves the tenant.
+fn served_roots(tenant: &TenantRow, own: &[PathBuf]) -> Option<Vec<PathBuf>> {
+    let names: BTreeSet<&str> = tenant.roots.iter().map(String::as_str).collect();
+    let roots: Vec<PathBuf> =
+        own.iter().filter(|root| names.contains(&*workspace_name(root))).cloned().collect();
+    let is_served = tenant.name != DEFAULT_TENANT && !tenant.is_disabled && !roots.is_empty();
+    is_served.then_some(roots)
+}
+
+fn new_hub(
+    setup: &ServeSetup,
+    fleet: Option<&Arc<FleetNode>>,
+    (roots, room): (Vec<PathBuf>, &Arc<Semaphore>),
+) -> Arc<SessionHub> {
+    let args = &setup.args;
+    let options = HubOptions {
+        roots: Some(roots),
+        flags: args.mode_args.to_config_flags(args.model.clone()),
+        agent: None,
+        unattended: UnattendedPolicy::Wait,
+        idle_timeout: Some(Duration::from_secs(args.idle_timeout)),
+        max_open_sessions: args.capacity as usize,
+        room: Some(Arc::clone(room)),
+        fleet: fleet.cloned(),
+        checkouts: setup.checkouts.clone(),
+    };
+    let context = match fleet {
+        Some(node) => ProjectContext::with_log(node.shared_log()),
+        None => ProjectContext::default(),
+    };
+    SessionHub::new(setup.dirs.clone(), context, options)
+}
