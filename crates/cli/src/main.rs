@@ -21,6 +21,7 @@ mod session_hub;
 mod session_lookup;
 mod setup;
 mod telemetry;
+mod tenant_quota;
 mod terminal;
 mod workspace_host;
 

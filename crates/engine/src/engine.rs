@@ -12,7 +12,7 @@ use crate::model_handle::ModelHandle;
 use crate::session::{Session, SessionConfig};
 use crate::session_watcher::SessionWatcher;
 use crate::settings::{BeforeRelease, EngineSettings, ModelResolver};
-use crate::turn_budget::{TurnBudget, load_turn_spend};
+use crate::turn_budget::{SharedQuota, TurnBudget, load_turn_spend};
 use async_trait::async_trait;
 use std::sync::Arc;
 use windlass_protocol::display_text::workspace_name;
@@ -103,6 +103,15 @@ impl Engine {
     pub fn with_unattended(&self, unattended: UnattendedPolicy) -> Engine {
         let (log, runtime) = (Arc::clone(&self.log), Arc::clone(&self.runtime));
         let settings = Arc::new(EngineSettings { unattended, ..(*self.settings).clone() });
+        Engine { log, runtime, settings }
+    }
+
+    /// Returns the same engine with limits that its sessions share with others.
+    #[must_use]
+    pub fn with_shared_quota(&self, quota: Arc<dyn SharedQuota>) -> Engine {
+        let (log, runtime) = (Arc::clone(&self.log), Arc::clone(&self.runtime));
+        let shared_quota = Some(quota);
+        let settings = Arc::new(EngineSettings { shared_quota, ..(*self.settings).clone() });
         Engine { log, runtime, settings }
     }
 
@@ -251,7 +260,7 @@ impl Engine {
             log: Arc::clone(&self.log),
             runtime,
             settings: Arc::new(settings),
-            lineage: Lineage::root(TurnBudget::new(limits)),
+            lineage: Lineage::root(TurnBudget::new(limits, self.settings.shared_quota.clone())),
             agent_base: (started_by == SessionOrigin::User).then(|| AgentBase {
                 runtime: Arc::clone(&self.runtime),
                 settings: Arc::new(base_settings),

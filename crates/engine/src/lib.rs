@@ -40,3 +40,4 @@ pub use session_watcher::{SessionWatcher, WatchedEvent};
 pub use settings::{BeforeRelease, EngineSettings, ModelResolver, SaveApprovals, TitleGeneration};
 pub use stored_sessions::ForkPoint;
 pub use system_prompt::SystemPromptValues;
+pub use turn_budget::SharedQuota;

@@ -6,6 +6,7 @@ use crate::attendance::UnattendedPolicy;
 use crate::model_handle::{ModelHandle, NamedModel};
 use crate::session::{CallDescriber, LoopDetectionRules, SessionConfig, SessionModel, TurnLimits};
 use crate::system_prompt::{RenderedSystemPrompt, SystemPromptValues};
+use crate::turn_budget::SharedQuota;
 use std::pin::Pin;
 use std::sync::Arc;
 use windlass_protocol::event::DEFAULT_AGENT;
@@ -61,6 +62,8 @@ pub struct EngineSettings {
     pub(crate) agent_base_prompt: Option<RenderedSystemPrompt>,
     /// Name of the agent that these settings are for; empty before `for_agent`.
     pub(crate) agent_name: String,
+    /// Limits that sessions share with those of other engines.
+    pub shared_quota: Option<Arc<dyn SharedQuota>>,
     /// Called when a session has ended, before its claim is released.
     pub before_release: Option<BeforeRelease>,
     /// The folder that contains the checkouts of the project, whose sessions are listed with its own.
@@ -121,6 +124,7 @@ impl EngineSettings {
             agent_options: ModelOptions::default(),
             agent_base_prompt: None,
             agent_name: String::new(),
+            shared_quota: None,
             before_release: None,
             checkouts_folder: None,
             titles: TitleGeneration::Off,

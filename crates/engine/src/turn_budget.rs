@@ -36,8 +36,18 @@ impl Spend {
     }
 }
 
+/// Limits that sessions share, also those of other processes.
+pub trait SharedQuota: Send + Sync {
+    /// Counts a request that is about to start. The error names the limit that was reached.
+    fn start_request(&self) -> Result<(), String>;
+
+    /// Adds the usage of a finished request.
+    fn add_usage(&self, usage: &TokenUsage, cost: Option<Cost>);
+}
+
 /// The `TurnLimits` of a turn, and the `Spend` of the turn and its subagents.
 pub(crate) struct TurnBudget {
+    quota: Option<Arc<dyn SharedQuota>>,
     state: SharedMutex<BudgetState>,
     /// Serializes requests while `tokens` or `cost` is limited: the usage of one must be known
     /// before the next starts.
@@ -67,10 +77,11 @@ impl BudgetState {
 pub(crate) type RequestPermit = Option<OwnedSemaphorePermit>;
 
 impl TurnBudget {
-    pub(crate) fn new(limits: TurnLimits) -> TurnBudget {
+    pub(crate) fn new(limits: TurnLimits, quota: Option<Arc<dyn SharedQuota>>) -> TurnBudget {
         let (earlier, spent) = Default::default();
         let state = BudgetState { limits, turn_started: None, earlier, spent };
         TurnBudget {
+            quota,
             state: Arc::new(Mutex::new(state)),
             request_gate: Arc::new(Semaphore::new(1)),
             subagent_slots: Arc::new(Semaphore::new(MAX_CONCURRENT_SUBAGENTS)),
@@ -100,6 +111,9 @@ impl TurnBudget {
         match self.limit_reached(&state) {
             Some(limit) => Err(limit),
             None => {
+                if let Some(quota) = &self.quota {
+                    quota.start_request()?;
+                }
                 state.spent.steps += 1;
                 Ok(permit)
             }
@@ -127,6 +141,9 @@ impl TurnBudget {
     /// Adds the `TokenUsage` of a finished request.
     pub(crate) fn spend(&self, usage: &TokenUsage, cost: Option<Cost>) {
         lock(&self.state).spent.add_usage(usage, cost);
+        if let Some(quota) = &self.quota {
+            quota.add_usage(usage, cost);
+        }
     }
 
     /// Returns the limits that remain for a subagent: never more than its parent has.

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// Tables whose rows belong to a tenant.
 const TENANT_TABLES: &[&str] =
-    &["session", "event", "inbox", "blob", "blob_use", "fleet_user", "access_token"];
+    &["session", "event", "inbox", "blob", "blob_use", "fleet_user", "access_token", "usage"];
 
 /// Statements about all sessions of a node, whatever their tenants, by a part of their text.
 const NODE_STATEMENTS: &[&str] = &[

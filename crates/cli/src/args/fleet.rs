@@ -2,7 +2,8 @@
 
 use clap::{Subcommand, ValueEnum};
 use std::path::PathBuf;
-use windlass_protocol::AccessRight;
+use std::str::FromStr;
+use windlass_protocol::{AccessRight, Cost};
 
 /// Arguments of `windlass fleet`.
 #[derive(Debug, clap::Args)]
@@ -56,14 +57,13 @@ pub(crate) enum TenantCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Change the folders of a tenant
-    Set {
-        /// Name of the tenant
-        name: String,
-        /// Folder that its sessions may work in; can be repeated
-        #[arg(long, value_name = "FOLDER", required = true)]
-        root: Vec<PathBuf>,
-    },
+    /// Change the folders and limits of a tenant; a limit is a number, or `none`
+    ///
+    /// Limits are checked before each request to a model, against what all nodes have used until two
+    /// seconds ago. So they can be exceeded by what the other nodes use within that time, and tokens
+    /// and costs by the requests that are under way.
+    #[command(group(clap::ArgGroup::new("change").required(true).multiple(true)))]
+    Set(TenantSetArgs),
     /// Disable a tenant: its sessions are closed, and its tokens do not work
     Disable {
         /// Name of the tenant
@@ -74,6 +74,61 @@ pub(crate) enum TenantCommand {
         /// Name of the tenant
         name: String,
     },
+}
+
+/// Arguments of `windlass fleet tenant set`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TenantSetArgs {
+    /// Name of the tenant
+    pub(crate) name: String,
+    /// Folder that its sessions may work in; can be repeated
+    #[arg(long, value_name = "FOLDER", group = "change")]
+    pub(crate) root: Vec<PathBuf>,
+    /// Sessions that are open at once
+    #[arg(long, value_name = "N", group = "change")]
+    pub(crate) max_open_sessions: Option<LimitArg<u64>>,
+    /// Requests to models on a day (UTC)
+    #[arg(long, value_name = "N", group = "change")]
+    pub(crate) max_steps_per_day: Option<LimitArg<u64>>,
+    /// Tokens on a day (UTC)
+    #[arg(long, value_name = "N", group = "change")]
+    pub(crate) max_tokens_per_day: Option<LimitArg<u64>>,
+    /// Cost on a day (UTC), in dollars, as far as prices are known
+    #[arg(long, value_name = "USD", group = "change")]
+    pub(crate) max_cost_per_day: Option<LimitArg<Cost>>,
+    /// Cost in a month (UTC), in dollars, as far as prices are known
+    #[arg(long, value_name = "USD", group = "change")]
+    pub(crate) max_cost_per_month: Option<LimitArg<Cost>>,
+}
+
+/// A limit, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LimitArg<T>(pub(crate) Option<T>);
+
+impl FromStr for LimitArg<u64> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<LimitArg<u64>, String> {
+        match text {
+            "none" => Ok(LimitArg(None)),
+            text => text
+                .parse()
+                .map(Some)
+                .map(LimitArg)
+                .map_err(|_| "a limit is a number, or `none`".to_owned()),
+        }
+    }
+}
+
+impl FromStr for LimitArg<Cost> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<LimitArg<Cost>, String> {
+        match text {
+            "none" => Ok(LimitArg(None)),
+            text => super::parse_dollars(text).map(Some).map(LimitArg),
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

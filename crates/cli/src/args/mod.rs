@@ -11,7 +11,7 @@ mod session;
 mod tui;
 
 pub(crate) use fleet::{
-    FleetArgs, FleetCommand, TenantCommand, UserCommand, UserName, UserTokenCommand,
+    FleetArgs, FleetCommand, TenantCommand, TenantSetArgs, UserCommand, UserName, UserTokenCommand,
 };
 pub(crate) use help::{command, parse, unknown_command_message};
 pub(crate) use import::{ImportArgs, ImportProgramArg};

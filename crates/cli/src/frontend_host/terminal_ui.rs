@@ -48,6 +48,7 @@ pub(crate) async fn run_tui(args: args::TuiArgs) -> anyhow::Result<CliExit> {
         max_open_sessions: MAX_OPEN_SESSIONS,
         room: None,
         fleet: None,
+        quota: None,
         checkouts: None,
     };
     let hub = SessionHub::new(dirs, ProjectContext::default(), options);

@@ -22,6 +22,7 @@ pub(crate) use open_session::OpenSession;
 use crate::checkouts::Checkouts;
 use crate::fleet_node::FleetNode;
 use crate::setup::{LoadedProject, ProjectContext};
+use crate::tenant_quota::TenantQuota;
 use crate::terminal::output::ProjectNotes;
 use crate::workspace_host::{LastTrustReview, WorkspaceHost, WorkspaceState};
 use host_events::HostEvents;
@@ -72,6 +73,8 @@ pub(crate) struct HubOptions {
     pub(crate) room: Option<Arc<Semaphore>>,
     /// The node of a fleet that this process is.
     pub(crate) fleet: Option<Arc<FleetNode>>,
+    /// The limits of the tenant of a fleet.
+    pub(crate) quota: Option<Arc<TenantQuota>>,
     /// The checkouts that sessions of a fleet work in.
     pub(crate) checkouts: Option<Arc<Checkouts>>,
 }
@@ -213,6 +216,11 @@ impl SessionHub {
         self.tasks.spawn(async move { stop.run_until_cancelled(task).await });
     }
 
+    /// Returns the number of open sessions.
+    pub(crate) fn open_count(&self) -> usize {
+        self.open.borrow().len()
+    }
+
     /// Returns the number of sessions that may be closed to make room.
     pub(crate) fn closable_count(&self) -> usize {
         self.closable_sessions().len()
@@ -250,13 +258,25 @@ impl SessionHub {
                 let text = "the server is stopping".to_owned();
                 return Err(RequestError::Unavailable { text });
             }
-            if let Ok(room) = Arc::clone(&self.room).try_acquire_owned() {
+            let quota = self.options.quota.as_ref();
+            let tenant_limit =
+                quota.and_then(|quota| quota.session_limit_reached(self.open_count()));
+            if tenant_limit.is_none()
+                && let Ok(room) = Arc::clone(&self.room).try_acquire_owned()
+            {
                 return Ok(room);
             }
             let idle = self.closable_sessions().into_iter();
             let Some(idle) = idle.min_by_key(|open| *lock(&open.idle_since)) else {
-                let limit = self.options.max_open_sessions;
-                let text = format!("too many sessions are open: {limit}. Close one first");
+                let text = match tenant_limit {
+                    Some(limit) => format!(
+                        "the tenant has {limit} sessions open, which is its limit. Close one first"
+                    ),
+                    None => {
+                        let limit = self.options.max_open_sessions;
+                        format!("too many sessions are open: {limit}. Close one first")
+                    }
+                };
                 return Err(RequestError::TooMany { text, retry_after_ms: 10_000 });
             };
             self.close_if_idle(idle.session).await;
@@ -368,7 +388,10 @@ impl SessionHub {
 
     /// Returns an engine as this hub uses it.
     fn with_policy(&self, engine: &Engine) -> Engine {
-        let engine = engine.with_unattended(self.options.unattended.clone());
+        let mut engine = engine.with_unattended(self.options.unattended.clone());
+        if let Some(quota) = &self.options.quota {
+            engine = engine.with_shared_quota(Arc::<TenantQuota>::clone(quota));
+        }
         match self.checkout_saver() {
             Some(before_release) => engine.with_before_release(before_release),
             None => engine,

@@ -8,8 +8,8 @@ use std::time::Instant;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
 use windlass_protocol::session_stream::SessionStreamItem;
 use windlass_protocol::{
-    AccessRight, ClientInfo, ClientKind, OpId, QueryReply, RequestError, SessionId, SessionOp,
-    SessionQuery,
+    AccessRight, ClientInfo, ClientKind, Fact, FactRecord, OpId, QueryReply, RequestError,
+    SessionId, SessionOp, SessionQuery, TurnEndReason,
 };
 use windlass_server::{Caller, FrontendService, RemoteHost, ServerAddress, WatchOptions};
 
@@ -235,6 +235,71 @@ async fn users_change_nothing_that_belongs_to_the_operator() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL"]
+async fn the_limits_of_a_tenant_hold_on_all_nodes_together() {
+    const MAX_STEPS: usize = 30;
+    let replies: Vec<String> = (0..300)
+        .map(|number| format!(r#"call bash {{"command": "echo {number}", "description": "d"}}"#))
+        .collect();
+    let replies: Vec<&str> = replies.iter().map(String::as_str).collect();
+    let fleet = migrated(&replies);
+    let (anna, ben) = (add_tenant(&fleet, "red", "anna"), add_tenant(&fleet, "blue", "ben"));
+    operate(&fleet, &["tenant", "set", "red", "--max-steps-per-day", &MAX_STEPS.to_string()]);
+    operate(&fleet, &["tenant", "set", "red", "--max-open-sessions", "2"]);
+    let (first, second) = (fleet.start_node(), fleet.start_node());
+    let (mut one, mut two) = (anna.start_session(&first).await, anna.start_session(&second).await);
+    for client in [&one, &two] {
+        client.submit(SessionOp::prompt("work")).await.unwrap();
+    }
+    let is_limited = |record: &FactRecord| match &record.fact {
+        Fact::TurnEnded { end: TurnEndReason::LimitReached { limit }, .. } => Some(limit.clone()),
+        Fact::TurnEnded { end, .. } => panic!("{end:?}"),
+        _ => None,
+    };
+    for client in [&mut one, &mut two] {
+        let limit = client.wait_for_fact(is_limited).await;
+        assert_eq!(limit, format!("the limit of {MAX_STEPS} requests per day of the tenant red"));
+    }
+    let requests = fleet.model.requests().len();
+    let used = "SELECT sum(steps), max(steps) FROM usage JOIN tenant ON id = tenant
+                WHERE name = 'red'";
+    let used = || {
+        let sums = fleet.execute(used);
+        let (sum, most) = sums.split_once('|').unwrap();
+        (sum.parse::<usize>().unwrap_or(0), most.parse::<usize>().unwrap_or(0))
+    };
+    wait_until("the usage is stored", || used().0 == requests);
+    println!("figure: {MAX_STEPS} requests allowed, {requests} made, {} by one node", used().1);
+    // Each node knows its own requests, and those of the other until two seconds ago.
+    assert!(requests >= MAX_STEPS && used().1 <= MAX_STEPS, "{requests}");
+    // The next prompt has no request left, wherever it is sent.
+    one.submit(SessionOp::prompt("more")).await.unwrap();
+    one.wait_for_fact(is_limited).await;
+    assert_eq!(fleet.model.requests().len(), requests);
+    // A third session is one too many, until the limit is changed.
+    let third = anna.request(&first, FrontendRequest::new_session(None)).await;
+    let Err(RequestError::TooMany { text, .. }) = &third else { panic!("{third:?}") };
+    assert!(text.contains("the tenant has 2 sessions open"), "{text}");
+    operate(&fleet, &["tenant", "set", "red", "--max-open-sessions", "none"]);
+    let start = Instant::now();
+    while anna.request(&first, FrontendRequest::new_session(None)).await.is_err() {
+        assert!(start.elapsed() < PATIENCE);
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    // Other tenants are not concerned.
+    let other = ben.start_session(&first).await;
+    other.submit(SessionOp::prompt("work")).await.unwrap();
+    wait_until("the other tenant works", || {
+        let used = "SELECT count(*) FROM usage JOIN tenant ON id = tenant WHERE name = 'blue'";
+        fleet.execute(used) == "1"
+    });
+    let listed = operate(&fleet, &["tenant", "list"]);
+    let red = listed.lines().find(|line| line.starts_with("red")).unwrap();
+    let used = format!("{requests} requests today, at most {MAX_STEPS} requests per day");
+    assert!(red.contains(&used), "{red}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
 async fn an_operator_sees_the_nodes_and_drains_one() {
     let fleet = TestFleet::start(&["say Half.\nonce gate slow\nsay The rest."]);
     // Nothing works before the tables exist, and the message says what to do.
@@ -271,6 +336,9 @@ async fn an_operator_sees_the_nodes_and_drains_one() {
         (&["token", "revoke", "default/none", "x"], "has no token x"),
         (&["tenant", "add", "default", "--root", "/x"], "a tenant default exists"),
         (&["tenant", "add", "a b", "--root", "/x"], "a name has up to 64"),
+        (&["tenant", "set", "default"], "required"),
+        (&["tenant", "set", "none", "--max-cost-per-day", "5"], "there is no tenant none"),
+        (&["tenant", "set", "default", "--max-open-sessions", "x"], "a number, or `none`"),
     ] {
         let (_, error, is_success) = try_operate(&fleet, arguments);
         assert!(!is_success && error.contains(message), "{arguments:?}: {error}");

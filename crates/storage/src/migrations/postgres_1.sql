@@ -2,7 +2,24 @@ CREATE TABLE tenant (
   id          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   name        text NOT NULL UNIQUE,
   is_disabled boolean NOT NULL DEFAULT false, -- no session of it is claimed as due
-  roots       text[] NOT NULL DEFAULT '{}'    -- folders of its sessions; empty: all of a node
+  roots       text[] NOT NULL DEFAULT '{}',   -- folders of its sessions; empty: all of a node
+  -- Limits; null: none. Costs are in millionths of a dollar.
+  max_open_sessions  bigint,
+  max_steps_per_day  bigint,
+  max_tokens_per_day bigint,
+  max_cost_per_day   bigint,
+  max_cost_per_month bigint
+);
+
+-- What a node has used for a tenant on a day.
+CREATE TABLE usage (
+  tenant      uuid NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,
+  day         date NOT NULL,                  -- in UTC
+  node        uuid NOT NULL,
+  steps       bigint NOT NULL,
+  tokens      bigint NOT NULL,
+  cost_micros bigint NOT NULL,
+  PRIMARY KEY (tenant, day, node)
 );
 
 CREATE TABLE fleet_user (

@@ -18,6 +18,7 @@ mod delete;
 mod fleet_status;
 mod migrations;
 mod nodes;
+mod quotas;
 mod read;
 mod team;
 
@@ -26,6 +27,7 @@ pub use claims::{DueSession, InboxOp, NodeEndpoint, SessionFolder};
 pub use database::PostgresDatabase;
 pub use fleet_status::{FleetStatus, NodeStatus, Replication, SessionCounts};
 pub use nodes::{NodeRegistration, PostgresNode, SweepReport};
+pub use quotas::{OtherUsage, TenantLimits, UsageCounts, UtcDay};
 pub use team::{NewUserToken, TeamChange, TenantRow, UserRow, UserTokenRow, ValidToken};
 
 use crate::{Log, PageLimit, ReleaseState, SessionClaim, SessionFilter, StorageError};

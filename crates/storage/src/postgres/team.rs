@@ -5,10 +5,11 @@
 
 use super::claim_registry::TenantId;
 use super::database::{PgQuery, PostgresDatabase};
+use super::quotas::{TenantLimits, UsageCounts};
 use crate::StorageError;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use windlass_protocol::{AccessRight, UnixMillis};
+use windlass_protocol::{AccessRight, Cost, UnixMillis};
 
 /// A tenant: a team whose sessions no other tenant sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,8 +19,11 @@ pub struct TenantRow {
     pub is_disabled: bool,
     /// Folders that its sessions may work in; all folders of a node if empty.
     pub roots: Vec<String>,
+    pub limits: TenantLimits,
     pub users: u64,
     pub sessions: u64,
+    /// Usage of its sessions today.
+    pub used: UsageCounts,
 }
 
 /// A user of a tenant.
@@ -82,8 +86,14 @@ pub enum TeamChange {
 const TENANTS_QUERY: &str = "
     SELECT id, name, is_disabled, roots,
       (SELECT count(*) FROM fleet_user WHERE fleet_user.tenant = tenant.id),
-      (SELECT count(*) FROM session WHERE session.tenant = tenant.id AND head > 0)
-    FROM tenant ORDER BY name";
+      (SELECT count(*) FROM session WHERE session.tenant = tenant.id AND head > 0),
+      max_open_sessions, max_steps_per_day, max_tokens_per_day, max_cost_per_day,
+      max_cost_per_month, used.steps, used.tokens, used.cost
+    FROM tenant, LATERAL (
+      SELECT coalesce(sum(steps), 0)::bigint AS steps, coalesce(sum(tokens), 0)::bigint AS tokens,
+        coalesce(sum(cost_micros), 0)::bigint AS cost
+      FROM usage WHERE usage.tenant = tenant.id AND day = (now() AT TIME ZONE 'UTC')::date) AS used
+    ORDER BY name";
 
 const USERS_QUERY: &str = "
     SELECT tenant.name, fleet_user.name, access_right, fleet_user.is_disabled,
@@ -122,6 +132,18 @@ impl PostgresDatabase {
                 roots: row.try_get(3)?,
                 users: row.try_get::<i64, _>(4)? as u64,
                 sessions: row.try_get::<i64, _>(5)? as u64,
+                limits: TenantLimits {
+                    open_sessions: decode_limit(row, 6)?,
+                    steps_per_day: decode_limit(row, 7)?,
+                    tokens_per_day: decode_limit(row, 8)?,
+                    cost_per_day: decode_limit(row, 9)?.map(Cost),
+                    cost_per_month: decode_limit(row, 10)?.map(Cost),
+                },
+                used: UsageCounts {
+                    steps: row.try_get::<i64, _>(11)? as u64,
+                    tokens: row.try_get::<i64, _>(12)? as u64,
+                    cost: Cost(row.try_get::<i64, _>(13)? as u64),
+                },
             })
         };
         Ok(rows.iter().map(tenant).collect::<Result<_, sqlx::Error>>()?)
@@ -151,6 +173,29 @@ impl PostgresDatabase {
             sqlx::query("UPDATE tenant SET roots = $2 WHERE name = $1 RETURNING 1")
                 .bind(name)
                 .bind(roots)
+        };
+        self.change(query, TeamChange::NotFound).await
+    }
+
+    /// Sets the limits of a tenant.
+    pub async fn set_tenant_limits(
+        &self,
+        name: &str,
+        limits: &TenantLimits,
+    ) -> Result<TeamChange, StorageError> {
+        let number = |limit: Option<u64>| limit.map(|max| i64::try_from(max).unwrap_or(i64::MAX));
+        let cost = |limit: Option<Cost>| number(limit.map(|cost| cost.0));
+        let query = || {
+            let query = "UPDATE tenant SET max_open_sessions = $2, max_steps_per_day = $3,
+                           max_tokens_per_day = $4, max_cost_per_day = $5, max_cost_per_month = $6
+                         WHERE name = $1 RETURNING 1";
+            sqlx::query(query)
+                .bind(name)
+                .bind(number(limits.open_sessions))
+                .bind(number(limits.steps_per_day))
+                .bind(number(limits.tokens_per_day))
+                .bind(cost(limits.cost_per_day))
+                .bind(cost(limits.cost_per_month))
         };
         self.change(query, TeamChange::NotFound).await
     }
@@ -314,6 +359,10 @@ impl PostgresDatabase {
         let rows = self.fetch_with_retries(query).await?;
         Ok(if rows.is_empty() { otherwise } else { TeamChange::Done })
     }
+}
+
+fn decode_limit(row: &PgRow, column: usize) -> Result<Option<u64>, sqlx::Error> {
+    Ok(row.try_get::<Option<i64>, _>(column)?.map(|limit| limit as u64))
 }
 
 fn decode_time(row: &PgRow, column: usize) -> Result<Option<UnixMillis>, sqlx::Error> {

@@ -4,7 +4,7 @@ mod status;
 
 use crate::CliExit;
 use crate::args::{
-    FleetArgs, FleetCommand, TenantCommand, UserCommand, UserName, UserTokenCommand,
+    FleetArgs, FleetCommand, TenantCommand, TenantSetArgs, UserCommand, UserName, UserTokenCommand,
 };
 use crate::fleet_node::open_database;
 use crate::setup::LoadedProject;
@@ -12,10 +12,10 @@ use crate::terminal::output;
 use anyhow::{Context, bail};
 use serde_json::json;
 use std::path::PathBuf;
-use windlass_protocol::UnixMillis;
 use windlass_protocol::display_text::{pluralize, workspace_name};
+use windlass_protocol::{Cost, UnixMillis};
 use windlass_server::{is_token_name, token_digest, token_text};
-use windlass_storage::postgres::{NewUserToken, PostgresDatabase, TeamChange};
+use windlass_storage::postgres::{NewUserToken, PostgresDatabase, TeamChange, TenantLimits};
 
 /// The variable with the URL of the database.
 const DATABASE_VARIABLE: &str = "WINDLASS_FLEET";
@@ -59,11 +59,7 @@ async fn run_tenant(database: &PostgresDatabase, command: TenantCommand) -> anyh
                 }
             }
         }
-        TenantCommand::Set { name, root } => {
-            let change = database.set_tenant_roots(&name, &absolute_folders(&root)?).await?;
-            expect_tenant(change, &name)?;
-            output::print_note(&format!("changed the folders of {name}"));
-        }
+        TenantCommand::Set(args) => set_tenant(database, args).await?,
         TenantCommand::Disable { name } => {
             expect_tenant(database.set_tenant_disabled(&name, true).await?, &name)?;
             output::print_note(&format!("disabled the tenant {name}"));
@@ -80,6 +76,17 @@ async fn run_tenant(database: &PostgresDatabase, command: TenantCommand) -> anyh
                         "name": tenant.name, "disabled": tenant.is_disabled,
                         "roots": tenant.roots, "users": tenant.users,
                         "sessions": tenant.sessions,
+                        "limits": {
+                            "open_sessions": tenant.limits.open_sessions,
+                            "steps_per_day": tenant.limits.steps_per_day,
+                            "tokens_per_day": tenant.limits.tokens_per_day,
+                            "cost_per_day": tenant.limits.cost_per_day,
+                            "cost_per_month": tenant.limits.cost_per_month,
+                        },
+                        "used_today": {
+                            "steps": tenant.used.steps, "tokens": tenant.used.tokens,
+                            "cost": tenant.used.cost,
+                        },
                     })
                 };
                 return print_json(tenants.iter().map(row).collect());
@@ -90,16 +97,57 @@ async fn run_tenant(database: &PostgresDatabase, command: TenantCommand) -> anyh
                     false => tenant.roots.join(", "),
                 };
                 output::print_line(&format!(
-                    "{:<20}  {}, {}{}  {roots}",
+                    "{:<20}  {}, {}, {} today, {}{}  {roots}",
                     tenant.name,
                     pluralize(tenant.users as usize, "user"),
                     pluralize(tenant.sessions as usize, "session"),
+                    pluralize(tenant.used.steps as usize, "request"),
+                    describe_limits(&tenant.limits),
                     disabled_mark(tenant.is_disabled),
                 ));
             }
         }
     }
     Ok(())
+}
+
+async fn set_tenant(database: &PostgresDatabase, args: TenantSetArgs) -> anyhow::Result<()> {
+    let name = args.name;
+    let tenants = database.tenants().await?;
+    let Some(tenant) = tenants.iter().find(|tenant| tenant.name == name) else {
+        return expect_tenant(TeamChange::NotFound, &name);
+    };
+    if !args.root.is_empty() {
+        let change = database.set_tenant_roots(&name, &absolute_folders(&args.root)?).await?;
+        expect_tenant(change, &name)?;
+    }
+    let before = tenant.limits;
+    let limits = TenantLimits {
+        open_sessions: args.max_open_sessions.map_or(before.open_sessions, |limit| limit.0),
+        steps_per_day: args.max_steps_per_day.map_or(before.steps_per_day, |limit| limit.0),
+        tokens_per_day: args.max_tokens_per_day.map_or(before.tokens_per_day, |limit| limit.0),
+        cost_per_day: args.max_cost_per_day.map_or(before.cost_per_day, |limit| limit.0),
+        cost_per_month: args.max_cost_per_month.map_or(before.cost_per_month, |limit| limit.0),
+    };
+    if limits != before {
+        expect_tenant(database.set_tenant_limits(&name, &limits).await?, &name)?;
+    }
+    output::print_note(&format!("changed the tenant {name}: {}", describe_limits(&limits)));
+    Ok(())
+}
+
+/// Names the limits of a tenant.
+fn describe_limits(limits: &TenantLimits) -> String {
+    let dollars = |Cost(micros): Cost| format!("${:.2}", micros as f64 / 1e6);
+    let named = [
+        limits.open_sessions.map(|max| format!("{max} open sessions")),
+        limits.steps_per_day.map(|max| format!("{max} requests per day")),
+        limits.tokens_per_day.map(|max| format!("{max} tokens per day")),
+        limits.cost_per_day.map(|max| format!("{} per day", dollars(max))),
+        limits.cost_per_month.map(|max| format!("{} per month", dollars(max))),
+    ];
+    let named: Vec<String> = named.into_iter().flatten().collect();
+    if named.is_empty() { "no limits".to_owned() } else { format!("at most {}", named.join(", ")) }
 }
 
 async fn run_user(database: &PostgresDatabase, command: UserCommand) -> anyhow::Result<()> {

@@ -7,6 +7,7 @@ use super::{CLOSE_TIMEOUT, ServeSetup};
 use crate::fleet_node::{DEFAULT_TENANT, FleetNode};
 use crate::session_hub::{HubOptions, SessionHub};
 use crate::setup::ProjectContext;
+use crate::tenant_quota::{TenantQuota, today};
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use futures_util::stream::BoxStream;
@@ -29,6 +30,7 @@ use windlass_storage::postgres::{SessionFolder, TenantId, TenantRow};
 pub(super) struct TenantHubs {
     /// The hub of clients without a tenant.
     pub(super) own: Arc<SessionHub>,
+    own_quota: Option<Arc<TenantQuota>>,
     fleet: Option<Arc<FleetNode>>,
     tenants: Mutex<HashMap<String, TenantHub>>,
     /// The places of open sessions, which all hubs share.
@@ -41,13 +43,16 @@ struct TenantHub {
     id: TenantId,
     roots: Vec<PathBuf>,
     hub: Arc<SessionHub>,
+    quota: Arc<TenantQuota>,
 }
 
 impl TenantHubs {
     pub(super) fn new(setup: &ServeSetup, fleet: Option<&Arc<FleetNode>>) -> Arc<TenantHubs> {
         let room = Arc::new(Semaphore::new(setup.args.capacity as usize));
-        let own = new_hub(setup, fleet, (setup.roots.clone(), &room));
-        Arc::new(TenantHubs { own, fleet: fleet.cloned(), tenants: Mutex::default(), room })
+        let quota = fleet.map(|fleet| Arc::new(TenantQuota::new(fleet.tenant, DEFAULT_TENANT)));
+        let own = new_hub(setup, (fleet, quota.clone()), (setup.roots.clone(), &room));
+        let (fleet, tenants) = (fleet.cloned(), Mutex::default());
+        Arc::new(TenantHubs { own, own_quota: quota, fleet, tenants, room })
     }
 
     /// Reads the tenants and the tokens of their users. Sessions of tenants that this node serves no
@@ -73,8 +78,10 @@ impl TenantHubs {
                 }
                 let Some(roots) = served(tenant) else { continue };
                 let fleet = Arc::new(fleet.for_tenant(tenant.id));
-                let hub = new_hub(setup, Some(&fleet), (roots.clone(), &self.room));
-                hubs.insert(tenant.name.clone(), TenantHub { id: tenant.id, roots, hub });
+                let quota = Arc::new(TenantQuota::new(tenant.id, &tenant.name));
+                let limited = (Some(&fleet), Some(Arc::clone(&quota)));
+                let hub = new_hub(setup, limited, (roots.clone(), &self.room));
+                hubs.insert(tenant.name.clone(), TenantHub { id: tenant.id, roots, hub, quota });
             }
         }
         let token = |token: windlass_storage::postgres::ValidToken| TeamToken {
@@ -84,8 +91,37 @@ impl TenantHubs {
             name: token.name,
             right: token.right,
         };
+        // Limits first: a new user finds those of its tenant.
+        self.share_usage(fleet, &tenants).await?;
         setup.tokens.tokens.set_team_tokens(tokens.into_iter().map(token));
         join_all(closed.iter().map(|hub| hub.shut_down(CLOSE_TIMEOUT))).await;
+        Ok(())
+    }
+
+    /// Stores what the sessions of this node have used, and reads what those of other nodes have.
+    async fn share_usage(
+        &self,
+        fleet: &FleetNode,
+        tenants: &[TenantRow],
+    ) -> Result<(), StorageError> {
+        let mut quotas: Vec<Arc<TenantQuota>> =
+            lock(&self.tenants).values().map(|tenant| Arc::clone(&tenant.quota)).collect();
+        quotas.extend(self.own_quota.clone());
+        let unsaved: Vec<_> = quotas.iter().map(|quota| (quota, quota.take_unsaved())).collect();
+        let rows: Vec<_> = unsaved.iter().flat_map(|(_, rows)| rows).copied().collect();
+        if let Err(error) = fleet.node.save_usage(&rows).await {
+            for (quota, rows) in unsaved {
+                quota.put_back(rows.into_iter().map(|(_, day, _)| day));
+            }
+            return Err(error);
+        }
+        let day = today();
+        let others = fleet.node.usage_of_others(day).await?;
+        for quota in quotas {
+            let limits = tenants.iter().find(|tenant| tenant.id == quota.tenant);
+            let others = others.get(&quota.tenant).copied().unwrap_or_default();
+            quota.update(limits.map(|tenant| tenant.limits).unwrap_or_default(), others, day);
+        }
         Ok(())
     }
 
@@ -104,7 +140,11 @@ impl TenantHubs {
         let Some(fleet) = &self.fleet else { return Vec::new() };
         let tenants = lock(&self.tenants).clone();
         let mut served: Vec<(TenantId, &[PathBuf])> = vec![(fleet.tenant, &setup.roots)];
-        served.extend(tenants.values().map(|tenant| (tenant.id, &*tenant.roots)));
+        let has_place = |tenant: &&TenantHub| {
+            tenant.quota.session_limit_reached(tenant.hub.open_count()).is_none()
+        };
+        let others = tenants.values().filter(has_place);
+        served.extend(others.map(|tenant| (tenant.id, &*tenant.roots)));
         let mut folders = Vec::new();
         for (tenant, roots) in served {
             for root in roots {
@@ -208,7 +248,7 @@ fn served_roots(tenant: &TenantRow, own: &[PathBuf]) -> Option<Vec<PathBuf>> {
 
 fn new_hub(
     setup: &ServeSetup,
-    fleet: Option<&Arc<FleetNode>>,
+    (fleet, quota): (Option<&Arc<FleetNode>>, Option<Arc<TenantQuota>>),
     (roots, room): (Vec<PathBuf>, &Arc<Semaphore>),
 ) -> Arc<SessionHub> {
     let args = &setup.args;
@@ -221,6 +261,7 @@ fn new_hub(
         max_open_sessions: args.capacity as usize,
         room: Some(Arc::clone(room)),
         fleet: fleet.cloned(),
+        quota,
         checkouts: setup.checkouts.clone(),
     };
     let context = match fleet {

@@ -81,6 +81,7 @@ impl TestFrontend {
             max_open_sessions: MAX_OPEN_SESSIONS,
             room: None,
             fleet: None,
+            quota: None,
             checkouts: None,
         };
         let hub = SessionHub::new(dirs, ProjectContext::default(), options);
