@@ -9,6 +9,7 @@ use crate::terminal::output;
 use anyhow::Context;
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -19,6 +20,7 @@ use windlass_protocol::{Fault, RequestError, SessionId};
 use windlass_server::{RemoteHost, ServerAddress};
 use windlass_storage::postgres::{
     InboxOp, NodeEndpoint, NodeRegistration, PostgresDatabase, PostgresNode, TenantId,
+    WaitingCounts,
 };
 use windlass_storage::{Log, PostgresLog, StorageError};
 
@@ -48,6 +50,9 @@ pub(crate) struct FleetNode {
     pub(crate) log: Arc<PostgresLog>,
     /// The time at which the request for the current lease was sent.
     renewed_at: Arc<Mutex<Instant>>,
+    renewal_failures: Arc<AtomicU64>,
+    /// Sessions and operations of all nodes that wait, as they were a moment ago.
+    waiting: Arc<Mutex<WaitingCounts>>,
     /// Connections to other nodes.
     remotes: Arc<Mutex<HashMap<Uuid, NodeConnection>>>,
 }
@@ -97,7 +102,16 @@ impl FleetNode {
         let node = database.join(registration).await?;
         let log = Arc::new(node.log(tenant));
         let renewed_at = Arc::new(Mutex::new(joined_at));
-        Ok(FleetNode { database, node, tenant, log, renewed_at, remotes: Arc::default() })
+        Ok(FleetNode {
+            database,
+            node,
+            tenant,
+            log,
+            renewed_at,
+            renewal_failures: Arc::default(),
+            waiting: Arc::default(),
+            remotes: Arc::default(),
+        })
     }
 
     /// Returns the same node with the log of another tenant.
@@ -108,8 +122,32 @@ impl FleetNode {
             tenant,
             log: Arc::new(self.node.log(tenant)),
             renewed_at: Arc::clone(&self.renewed_at),
+            renewal_failures: Arc::clone(&self.renewal_failures),
+            waiting: Arc::clone(&self.waiting),
             remotes: Arc::clone(&self.remotes),
         }
+    }
+
+    /// Returns the time until the lease runs out, counted from before it was renewed.
+    pub(crate) fn lease_left(&self) -> Duration {
+        LEASE_VALIDITY.saturating_sub(lock(&self.renewed_at).elapsed())
+    }
+
+    /// Returns the number of attempts to renew the lease that have failed.
+    pub(crate) fn renewal_failures(&self) -> u64 {
+        self.renewal_failures.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many sessions and operations of all nodes wait.
+    pub(crate) fn waiting(&self) -> WaitingCounts {
+        *lock(&self.waiting)
+    }
+
+    /// Reads how many sessions and operations of all nodes wait.
+    pub(crate) async fn update_waiting(&self) -> Result<(), StorageError> {
+        let waiting = self.database.waiting().await?;
+        *lock(&self.waiting) = waiting;
+        Ok(())
     }
 
     /// Renews the lease until it is lost, or cannot be renewed in time. Returns the reason. Calls
@@ -143,6 +181,7 @@ impl FleetNode {
                 }
                 Ok(Err(error @ StorageError::LeaseLost)) => return Some(error),
                 Ok(Err(error)) => {
+                    self.renewal_failures.fetch_add(1, Ordering::Relaxed);
                     tracing::warn!(%error, "the lease was not renewed");
                     if Instant::now() >= deadline {
                         return Some(error);

@@ -21,6 +21,7 @@ const NODE_STATEMENTS: &[&str] = &[
     // Numbers for operators.
     "WHERE session.node = node.id), extract(",
     "count(*) FILTER (WHERE state = 4), coalesce(",
+    "SELECT due.number, due.seconds, queued.number",
 ];
 
 /// Returns the statements in a source: literals that begin with a verb of SQL, each with the literals

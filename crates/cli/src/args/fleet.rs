@@ -30,6 +30,21 @@ pub(crate) enum FleetCommand {
         /// ID of the node, or its first characters
         node: String,
     },
+    /// List the answers of users to permission requests and questions, the latest first
+    Audit {
+        /// Only those of this tenant
+        tenant: Option<String>,
+        /// Only those of the last days
+        #[arg(long, value_name = "N", default_value_t = 7)]
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=3650))]
+        days: u32,
+        /// Maximum number of answers
+        #[arg(long, value_name = "N", default_value_t = 1000)]
+        limit: u32,
+        /// Print JSON, with the facts of the log
+        #[arg(long)]
+        json: bool,
+    },
     /// Manage tenants: teams that see nothing of each other
     #[command(subcommand)]
     Tenant(TenantCommand),

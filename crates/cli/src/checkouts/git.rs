@@ -16,8 +16,11 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-/// Limit for one command: a large repository is fetched once, when its first session begins.
-pub(super) const GIT_TIMEOUT: Duration = Duration::from_secs(600);
+/// Limit for a command that reaches another repository: a large one is fetched once, when its first
+/// session begins.
+const NETWORK_TIMEOUT: Duration = Duration::from_secs(600);
+/// Limit for other commands. A session can make them hang, for example with a pipe as `.gitignore`.
+const LOCAL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of bytes of an error that are shown.
 const MAX_ERROR_BYTES: usize = 500;
 
@@ -58,6 +61,21 @@ const USER_VARIABLES: &[&str] = &[
     "no_proxy",
     "NO_PROXY",
 ];
+
+/// The processes of a command. They are killed when this is dropped, unless they have ended.
+struct ProcessGroup(Option<u32>);
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        if let Some(group) = self.0.and_then(|id| i32::try_from(id).ok())
+            && let Some(group) = rustix::process::Pid::from_raw(group)
+        {
+            // Usually, there is none any more.
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+    }
+}
 
 /// A repository that commands run in.
 #[derive(Clone, Copy)]
@@ -111,6 +129,7 @@ impl<'a> Git<'a> {
         let name = arguments.first().copied().unwrap_or_default();
         let run = async {
             let mut child = self.command(arguments).spawn().context("cannot start git")?;
+            let _group = ProcessGroup(child.id());
             let mut stdin = child.stdin.take();
             let write = async {
                 if let Some(stdin) = &mut stdin {
@@ -122,7 +141,8 @@ impl<'a> Git<'a> {
             let ((), output) = tokio::join!(write, child.wait_with_output());
             anyhow::Ok(output?)
         };
-        let output = tokio::time::timeout(GIT_TIMEOUT, run).await;
+        let limit = if self.uses_user_config { NETWORK_TIMEOUT } else { LOCAL_TIMEOUT };
+        let output = tokio::time::timeout(limit, run).await;
         let output = output.with_context(|| format!("`git {name}` takes too long"))??;
         if !output.status.success() {
             let error = String::from_utf8_lossy(&output.stderr);
@@ -160,6 +180,9 @@ impl<'a> Git<'a> {
             command.env(format!("GIT_{role}_NAME"), "windlass");
             command.env(format!("GIT_{role}_EMAIL"), "windlass@localhost");
         }
+        // It starts other programs, which must end with it.
+        #[cfg(unix)]
+        command.process_group(0);
         command.args(arguments).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

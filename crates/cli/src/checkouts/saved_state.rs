@@ -17,6 +17,9 @@ pub(super) struct CheckoutState {
     /// Digest of what was saved last.
     #[serde(default)]
     pub(super) saved: Option<String>,
+    /// The last attempt to save it has failed.
+    #[serde(default)]
+    pub(super) has_failed: bool,
 }
 
 impl CheckoutState {
@@ -105,14 +108,18 @@ impl CheckpointMessage {
     }
 
     /// Tells the model what a restored folder does not have.
-    pub(super) fn describe_restore(&self) -> String {
+    /// The last changes of the files in `lost` are no longer stored.
+    pub(super) fn describe_restore(&self, lost: &[String]) -> String {
         let mut text = "This session has moved to another machine, and its folder was restored from \
             git with the recorded changes. Files that git ignores are missing, such as build outputs \
             and installed packages, and so may be what a command changed that was cut off. Branches \
             are restored; nothing is staged. Processes do not run any more."
             .to_owned();
         if !self.omitted.is_empty() {
-            text.push_str(&format!(" Too large to be saved: {}.", self.omitted.join(", ")));
+            text.push_str(&format!(" These were not saved: {}.", self.omitted.join(", ")));
+        }
+        if !lost.is_empty() {
+            text.push_str(&format!(" The last changes of these are lost: {}.", lost.join(", ")));
         }
         text
     }

@@ -8,13 +8,16 @@ use crate::now_millis;
 use futures_util::FutureExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 use windlass_engine::{BeforeRelease, SessionHandle, UnfinishedTurn};
 use windlass_protocol::{Fault, LogSeq, RequestError, SessionId};
 use windlass_storage::{Log, ReleaseState, SessionClaim};
 
-/// Time between two saves while a turn is under way.
+/// Limit for the checkout of a session to be saved before the session is released.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time between two saves while a turn is under way, and between two attempts.
 const SAVE_INTERVAL: Duration = Duration::from_secs(60);
 
 impl SessionHub {
@@ -86,6 +89,11 @@ impl SessionHub {
         };
         let workspace = self.workspace(folder).await?;
         let _state = workspace.keep_state().await;
+        if self.is_stopping.load(Ordering::SeqCst) {
+            // Meanwhile, it began to shut down, and closes no session that is opened now.
+            let _ = fleet.log.release(claim, ReleaseState::Due).await;
+            return Err(RequestError::Unavailable { text: "the server is stopping".to_owned() });
+        }
         let engine = self.with_policy(&*workspace.state().best_engine().await?);
         let opened = engine.open_claimed(claim, unfinished_turn, note).await?;
         Ok(self.insert(Arc::clone(&workspace), opened, room))
@@ -105,8 +113,16 @@ impl SessionHub {
             let hub = hub.clone();
             async move {
                 let Some(hub) = hub.upgrade() else { return };
-                if let Some(open) = hub.open_session(session) {
-                    hub.save_checkout(&open, head).await;
+                let Some(open) = hub.open_session(session) else { return };
+                let saving = async {
+                    match (head, hub.checkout_of(&open)) {
+                        // Nothing of the session is stored.
+                        (0, Some(folder)) => hub.remove_checkout(&folder).await,
+                        _ => drop(hub.save_checkout(&open, head).await),
+                    }
+                };
+                if tokio::time::timeout(RELEASE_TIMEOUT, saving).await.is_err() {
+                    tracing::warn!(%session, "a checkout was not saved in time");
                 }
             }
             .boxed()
@@ -146,19 +162,20 @@ impl SessionHub {
         }
         let (mut activity, mut saved_at) = (handle.activity(), Instant::now());
         // Files change in turns only.
-        let mut has_changed = false;
+        let (mut has_changed, mut has_failed) = (false, false);
         loop {
             let (is_busy, head) = {
                 let activity = activity.borrow_and_update();
                 (activity.is_busy, activity.head)
             };
             let next_save = saved_at + SAVE_INTERVAL;
-            if has_changed && (!is_busy || Instant::now() >= next_save) {
+            let is_early = is_busy || has_failed;
+            if has_changed && (!is_early || Instant::now() >= next_save) {
                 // It is not cut off when the session ends.
                 let (hub, open) = (Arc::clone(&self), Arc::clone(&open));
                 let saving = self.tasks.spawn(async move { hub.save_checkout(&open, head).await });
-                let _ = saving.await;
-                (has_changed, saved_at) = (false, Instant::now());
+                has_failed = !saving.await.unwrap_or(false);
+                (has_changed, saved_at) = (has_failed, Instant::now());
                 continue;
             }
             has_changed |= is_busy;

@@ -167,8 +167,7 @@ impl SessionHub {
 
     async fn open_due(&self, claim: SessionClaim) -> Result<Arc<OpenSession>, RequestError> {
         let session = claim.session;
-        let folder = self.folder_of(session).await?;
-        if self.dirs.checkout_project(&folder).is_some() {
+        if let Some(folder) = self.checkout_to_open(session).await? {
             let place = (session, &*folder);
             return self.open_in_checkout(place, Some(claim), UnfinishedTurn::Resume).await;
         }

@@ -216,6 +216,12 @@ impl SessionHub {
         self.tasks.spawn(async move { stop.run_until_cancelled(task).await });
     }
 
+    /// Returns the session that may be closed and has been idle for the longest time, and since when.
+    pub(crate) fn longest_idle(&self) -> Option<(Instant, SessionId)> {
+        let closable = self.closable_sessions().into_iter();
+        closable.map(|open| (*lock(&open.idle_since), open.session)).min()
+    }
+
     /// Returns the number of open sessions.
     pub(crate) fn open_count(&self) -> usize {
         self.open.borrow().len()
@@ -319,7 +325,7 @@ impl SessionHub {
     }
 
     /// Closes an idle session without clients.
-    async fn close_if_idle(&self, session: SessionId) {
+    pub(crate) async fn close_if_idle(&self, session: SessionId) {
         let lock = self.session_lock(session);
         let _closing = lock.lock().await;
         if self.open_session(session).is_some_and(|open| open.is_idle()) {

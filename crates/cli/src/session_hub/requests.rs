@@ -4,12 +4,14 @@ use super::closed_session::watch_closed_session;
 use super::command_shell_steps::prompt_of_command;
 use super::{OpenSession, SessionHub};
 use crate::setup::LoadedProject;
-use crate::workspace_host::{ConfigChange, ConfigChangeResult, SessionUpdate, to_fault};
+use crate::workspace_host::{
+    ConfigChange, ConfigChangeResult, SessionUpdate, WorkspaceState, to_fault,
+};
 use async_trait::async_trait;
 use futures_util::stream::{BoxStream, StreamExt};
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_engine::{ForkPoint, OpSender, UnfinishedTurn};
+use windlass_engine::{ForkPoint, OpSender, SessionHandle, SessionWatcher, UnfinishedTurn};
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
 use windlass_protocol::report::{ReportAction, ReportKind};
 use windlass_protocol::session_stream::{HostStreamItem, OpenSessionState, SessionStreamItem};
@@ -224,15 +226,11 @@ impl SessionHub {
         }
         let _state = workspace.keep_state().await;
         let state = workspace.state();
-        let engine = self.with_policy(&*state.engine().await?);
-        let default = || state.setup.config.model.as_ref().map(|(name, _)| name.clone());
-        let model = model.or_else(|| effort.as_ref().and_then(|_| default()));
-        if model.is_none() && !engine.has_model() {
-            state.default_model().map_err(|error| to_fault(&error))?;
+        let started = self.start_in(&state, agent, (model, effort)).await;
+        if let (Err(_), Some(folder)) = (&started, &checkout) {
+            self.remove_checkout(folder).await;
         }
-        let model = model.map(|model| ModelChoice { model, effort, precedes_agent: false });
-        let started = engine.start_session(agent.as_deref(), model).await?;
-        let open = self.insert(Arc::clone(&workspace), started, room);
+        let open = self.insert(Arc::clone(&workspace), started?, room);
         if checkout.is_some() && !self.save_checkout(&open, 0).await {
             // No other node could go on with it.
             self.close_session(open.session).await;
@@ -240,6 +238,22 @@ impl SessionHub {
             return Err(Fault::Refused { message: message.to_owned() }.into());
         }
         Ok(open)
+    }
+
+    async fn start_in(
+        &self,
+        state: &WorkspaceState,
+        agent: Option<String>,
+        (model, effort): (Option<String>, Option<String>),
+    ) -> Result<(SessionHandle, SessionWatcher), RequestError> {
+        let engine = self.with_policy(&*state.engine().await?);
+        let default = || state.setup.config.model.as_ref().map(|(name, _)| name.clone());
+        let model = model.or_else(|| effort.as_ref().and_then(|_| default()));
+        if model.is_none() && !engine.has_model() {
+            state.default_model().map_err(|error| to_fault(&error))?;
+        }
+        let model = model.map(|model| ModelChoice { model, effort, precedes_agent: false });
+        Ok(engine.start_session(agent.as_deref(), model).await?)
     }
 
     /// Returns the states of the open sessions, those that wait for the user first.
@@ -307,8 +321,10 @@ impl SessionHub {
         session: SessionId,
         resume: bool,
     ) -> Result<Arc<OpenSession>, RequestError> {
-        let folder = self.folder_of(session).await?;
-        if self.dirs.checkout_project(&folder).is_some() {
+        if let Some(open) = self.open_session(session) {
+            return Ok(open);
+        }
+        if let Some(folder) = self.checkout_to_open(session).await? {
             let unfinished_turn =
                 if resume { UnfinishedTurn::Resume } else { UnfinishedTurn::Pause };
             return self.open_in_checkout((session, &folder), None, unfinished_turn).await;

@@ -11,6 +11,12 @@ use windlass_protocol::{
     Fact, FactRecord, Fault, QueryReply, RequestError, SessionId, SessionQuery,
 };
 
+/// The place of a stored session.
+struct StoredPlace {
+    folder: PathBuf,
+    is_subagent: bool,
+}
+
 impl SessionHub {
     /// Returns true if the last turn of a session was cut off, or prompts wait.
     pub(crate) async fn is_unfinished(&self, session: SessionId) -> Result<bool, RequestError> {
@@ -42,11 +48,8 @@ impl SessionHub {
         }
     }
 
-    /// Returns the folder that a session works in.
-    pub(super) async fn folder_of(&self, session: SessionId) -> Result<PathBuf, RequestError> {
-        if let Some(open) = self.open_session(session) {
-            return Ok(open.workspace.state().setup.root.clone());
-        }
+    /// Returns the place of a session, as its first fact states it.
+    async fn place_of(&self, session: SessionId) -> Result<StoredPlace, RequestError> {
         let not_found =
             || RequestError::NotFound { text: format!("session {session} was not found") };
         let any = self.named_workspace(None).await?;
@@ -60,15 +63,46 @@ impl SessionHub {
             Ok(_) | Err(_) => return Err(not_found()),
         };
         match events.first() {
-            Some(FactRecord { fact: Fact::SessionOpened { workspace, .. }, .. }) => {
+            Some(FactRecord { fact: Fact::SessionOpened { workspace, parent, .. }, .. }) => {
                 match any.is_host_of(workspace) || self.is_visible(workspace) {
-                    true => Ok(PathBuf::from(workspace)),
+                    true => Ok(StoredPlace {
+                        folder: PathBuf::from(workspace),
+                        is_subagent: parent.is_some(),
+                    }),
                     false => Err(not_found()),
                 }
             }
             // The first fact is lost: the session can be read, wherever it worked.
-            _ => Ok(any.state().setup.root.clone()),
+            _ => {
+                let folder = any.state().setup.root.clone();
+                Ok(StoredPlace { folder, is_subagent: false })
+            }
         }
+    }
+
+    /// Returns the folder that a session works in.
+    pub(super) async fn folder_of(&self, session: SessionId) -> Result<PathBuf, RequestError> {
+        if let Some(open) = self.open_session(session) {
+            return Ok(open.workspace.state().setup.root.clone());
+        }
+        Ok(self.place_of(session).await?.folder)
+    }
+
+    /// Returns the checkout of a session that is to be opened, if it has one. That of a subagent is
+    /// the one of its parent, which works in it.
+    pub(super) async fn checkout_to_open(
+        &self,
+        session: SessionId,
+    ) -> Result<Option<PathBuf>, RequestError> {
+        let StoredPlace { folder, is_subagent } = self.place_of(session).await?;
+        if self.dirs.checkout_project(&folder).is_none() {
+            return Ok(None);
+        }
+        if is_subagent {
+            let message = "the session of a subagent with a checkout can only be read";
+            return Err(Fault::Refused { message: message.to_owned() }.into());
+        }
+        Ok(Some(folder))
     }
 
     /// Copies a session, and opens the copy.
@@ -89,13 +123,15 @@ impl SessionHub {
 
     /// Closes a session, and deletes it with its checkout.
     pub(super) async fn delete_session(&self, session: SessionId) -> Result<(), RequestError> {
-        let folder = self.folder_of(session).await?;
+        let StoredPlace { folder, is_subagent } = self.place_of(session).await?;
         let workspace = self.workspace_of(session).await?;
         let lock = self.session_lock(session);
         let _deleting = lock.lock().await;
         self.close_locked(session, None, Duration::ZERO).await;
         workspace.state().inspect_engine().await?.delete(session).await?;
-        self.remove_checkout(&folder).await;
+        if !is_subagent {
+            self.remove_checkout(&folder).await;
+        }
         Ok(())
     }
 }

@@ -145,6 +145,63 @@ async fn a_node_that_stops_saves_the_files_first() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL"]
+async fn files_and_branches_that_take_the_place_of_others_are_saved() {
+    let replies = [
+        r#"call bash {"command": "mkdir folder; echo 1 > folder/inner; echo 1 > other; git checkout -q -b feature; git add -A; git -c user.name=a -c user.email=a@a commit -qm one", "description": "d"}"#,
+        "say One.",
+        r#"call bash {"command": "rm a.txt; mkdir a.txt; echo 2 > a.txt/x; rm -r folder; echo 2 > folder; rm other; ln -s /etc other; mkfifo pipe; printf 'one\\r\\n' > crlf; echo '* text=auto' > .gitattributes; git branch -m feature feature/x; git checkout -q --orphan empty", "description": "d"}"#,
+        "say Two.",
+        "say Three.",
+    ];
+    let (fleet, first, second) = start(&replies);
+    let mut owner = first.start_session().await;
+    for prompt in ["one", "two"] {
+        owner.submit(SessionOp::prompt(prompt)).await.unwrap();
+        owner.wait_for_turn_end().await;
+    }
+    assert_eq!(first.server.stop(), Some(0));
+    let mut client = second.watch(owner.session).await;
+    client.submit(SessionOp::prompt("three")).await.unwrap();
+    for _ in 0..3 {
+        client.wait_for_turn_end().await;
+    }
+    let restored = checkout(&fleet, "second");
+    assert_eq!(read(&restored, "a.txt/x").as_deref(), Some("2\n"));
+    assert_eq!(read(&restored, "folder").as_deref(), Some("2\n"));
+    assert_eq!(std::fs::read_link(restored.join("other")).unwrap(), Path::new("/etc"));
+    assert_eq!(read(&restored, "crlf").as_deref(), Some("one\r\n"), "byte for byte");
+    assert_eq!(git(&restored, &["branch", "--show-current"]), "empty");
+    let branches = git(&restored, &["for-each-ref", "--format=%(refname:short)", "refs/heads"]);
+    assert_eq!(branches, "feature/x\nmain");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
+async fn the_session_of_a_subagent_is_not_opened_in_the_checkout_of_its_parent() {
+    let replies = [
+        r#"call task {"description": "d", "prompt": "look", "subagent_type": "general"}"#,
+        "say Looked.",
+        "say Done.",
+    ];
+    let (fleet, first, second) = start(&replies);
+    let mut owner = first.start_session().await;
+    owner.submit(SessionOp::prompt("one")).await.unwrap();
+    owner.wait_for_turn_end().await;
+    let subagent = fleet.execute("SELECT id FROM session WHERE parent IS NOT NULL");
+    let session: SessionId = subagent.parse().unwrap();
+    let (host, caller) = (second.host().await, second.caller("anna"));
+    let open = FrontendRequest::OpenSession { session, resume: true };
+    let opened = soon(host.request(&caller, open)).await;
+    assert!(opened.unwrap_err().to_string().contains("subagent"), "it would restore the folder");
+    let delete = FrontendRequest::DeleteSession { session };
+    soon(host.request(&caller, delete)).await.unwrap();
+    let refs = git(&fleet.disk("origin.git"), &["for-each-ref", "--format=%(refname)"]);
+    assert!(refs.contains("/checkpoint"), "the parent still has its files: {refs}");
+    assert!(checkout(&fleet, "first").join("a.txt").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
 async fn nothing_that_a_session_writes_into_its_repository_is_executed() {
     let (fleet, first, second) = start(&["say One.", "say Two.", "say Three."]);
     let mut owner = first.start_session().await;

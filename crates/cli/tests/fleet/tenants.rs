@@ -235,6 +235,35 @@ async fn users_change_nothing_that_belongs_to_the_operator() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL"]
+async fn an_operator_reads_which_user_answered_what() {
+    let ask = r#"call question {"questions": [{"question": "Which color?", "header": "h",
+        "options": [{"label": "blue", "description": "d"}, {"label": "red", "description": "d"}]}]}"#;
+    let fleet = migrated(&[&ask.replace('\n', " "), "say Thanks."]);
+    let anna = add_tenant(&fleet, "red", "anna");
+    add_tenant(&fleet, "blue", "ben");
+    let node = fleet.start_node();
+    let mut client = anna.start_session(&node).await;
+    client.submit(SessionOp::prompt("hello")).await.unwrap();
+    let is_question = |record: &FactRecord| match &record.fact {
+        Fact::QuestionAsked { call, .. } => Some(*call),
+        _ => None,
+    };
+    let call = client.wait_for_fact(is_question).await;
+    let answer = SessionOp::answer_question(call, vec![vec!["blue".to_owned()]]);
+    client.submit(answer).await.unwrap();
+    client.wait_for_turn_end().await;
+    let line = operate(&fleet, &["audit"]);
+    let expected = format!("red/anna  {}  answered `blue`: Which color?", client.session);
+    assert!(line.contains(&expected), "{line}");
+    assert_eq!(operate(&fleet, &["audit", "blue"]), "");
+    let json: serde_json::Value =
+        serde_json::from_str(&operate(&fleet, &["audit", "red", "--json"])).unwrap();
+    assert_eq!(json[0]["client"]["name"], "anna");
+    assert_eq!(json[0]["answer"]["answers"][0][0], "blue");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
 async fn the_limits_of_a_tenant_hold_on_all_nodes_together() {
     const MAX_STEPS: usize = 30;
     let replies: Vec<String> = (0..300)
@@ -319,11 +348,25 @@ async fn an_operator_sees_the_nodes_and_drains_one() {
     let nodes = json["nodes"].as_array().unwrap();
     let busy = nodes.iter().find(|node| node["sessions"] == 1).unwrap();
     let id = busy["id"].as_str().unwrap();
+    let metrics = first.metrics();
+    for line in [
+        "windlass_fleet_append_seconds_count{flushed=\"true\"} ",
+        "windlass_fleet_opened_claims_total 1",
+        "windlass_fleet_due_sessions 0",
+        "windlass_fleet_connections{state=\"limit\"} 16",
+        "windlass_fleet_fenced_appends_total 0",
+    ] {
+        assert!(metrics.lines().any(|found| found.starts_with(line)), "{line}: {metrics}");
+    }
+    let lease = metrics.lines().find_map(|line| line.strip_prefix("windlass_fleet_lease_seconds "));
+    assert!((1.0..=15.0).contains(&lease.unwrap().parse::<f64>().unwrap()), "{lease:?}");
     let mut watching = second.watch(owner.session).await;
     operate(&fleet, &["drain", &id[..8]]);
     let mut process = first.server;
     assert_eq!(process.wait(), Some(0));
     watching.wait_for_turn_end().await;
+    let takeover = "windlass_fleet_takeover_seconds_count 1";
+    assert!(second.metrics().lines().any(|line| line == takeover), "{}", second.metrics());
     wait_until("one node is left", || fleet.node_count() == 1);
     let (_, error, is_success) = try_operate(&fleet, &["drain", "zzz"]);
     assert!(!is_success && error.contains("there is no node zzz"), "{error}");

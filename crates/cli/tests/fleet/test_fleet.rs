@@ -183,6 +183,14 @@ impl TestNode {
         SessionClient::watch(self.host().await, self.caller("ben"), session).await
     }
 
+    /// Returns the metrics, as the operator at the machine reads them.
+    pub fn metrics(&self) -> String {
+        let socket = crate::support::server::socket_path(&self.env);
+        let mut command = std::process::Command::new("curl");
+        command.args(["-s", "--unix-socket"]).arg(socket).arg("http://localhost/metrics");
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    }
+
     /// Sends a signal to the process.
     pub fn signal(&self, name: &str) {
         let id = self.server.pid().to_string();

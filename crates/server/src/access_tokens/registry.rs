@@ -49,6 +49,8 @@ pub struct TeamToken {
     pub name: String,
     /// Right of the token.
     pub right: AccessRight,
+    /// Time after which it is not valid; never if absent.
+    pub expires_at: Option<UnixMillis>,
 }
 
 struct KnownTeamToken {
@@ -127,7 +129,7 @@ impl TokenRegistry {
     ) -> Option<TokenIdentity> {
         let mut state = lock(&self.state);
         let Some(found) = state.tokens.find(text, kind, now) else {
-            return state.find_team_token(text).filter(|_| kind == TokenKind::Bearer);
+            return state.find_team_token(text, now).filter(|_| kind == TokenKind::Bearer);
         };
         let name = found.name.clone();
         if state.tokens.note_use(&name, now)
@@ -211,8 +213,10 @@ impl TokenRegistry {
 
 impl TokenRegistryState {
     /// Returns the user of a fleet that presents a token.
-    fn find_team_token(&self, text: &str) -> Option<TokenIdentity> {
-        let KnownTeamToken { token, revoked } = self.team.get(&token_digest(text))?;
+    fn find_team_token(&self, text: &str, now: UnixMillis) -> Option<TokenIdentity> {
+        let known = self.team.get(&token_digest(text));
+        let is_valid = |known: &&KnownTeamToken| known.token.expires_at.is_none_or(|at| now < at);
+        let KnownTeamToken { token, revoked } = known.filter(is_valid)?;
         let TeamToken { tenant, user, right, .. } = token.clone();
         // No name of an own token has a slash.
         let name = format!("{}/{user}", tenant.as_deref().unwrap_or_default());

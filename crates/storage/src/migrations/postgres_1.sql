@@ -83,6 +83,7 @@ CREATE TABLE session (
 CREATE INDEX session_used   ON session (tenant, used DESC, id DESC);
 CREATE INDEX session_due    ON session (due) WHERE state = 1;
 CREATE INDEX session_node   ON session (node) WHERE node IS NOT NULL;
+CREATE INDEX session_poisoned ON session (tenant) WHERE state = 4;
 CREATE INDEX session_parent ON session (tenant, parent) WHERE parent IS NOT NULL;
 
 CREATE TABLE event (
@@ -105,6 +106,10 @@ CREATE TABLE event_rest PARTITION OF event DEFAULT;
 -- Prompts and turn boundaries, so that they can be read without the rest of the log.
 CREATE INDEX event_turns ON event (tenant, session, seq)
   WHERE kind IN ('prompt_submitted', 'turn_started', 'turn_ended', 'rewound');
+
+-- Answers of users, for operators.
+CREATE INDEX event_answers ON event (at)
+  WHERE kind IN ('permission_answered', 'question_answered');
 
 -- Operations for sessions that another node has, or no node: stored before they are acknowledged.
 CREATE TABLE inbox (

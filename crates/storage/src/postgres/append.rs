@@ -6,7 +6,9 @@
 use super::PostgresLog;
 use super::claims::{ClaimedSession, WriterState, claimed_session};
 use super::connection_errors::ConnectionRetry;
+use super::counters::count;
 use super::database::PgQuery;
+use super::nodes::NodeState;
 use crate::fact_rows::{
     FACT_FORMAT_VERSION, FactToInsert, encode_facts, is_progress, moves_to_front, referenced_blobs,
 };
@@ -14,6 +16,7 @@ use crate::session_rows::stored_cost;
 use crate::{SessionClaim, StorageError};
 use sqlx::Row;
 use std::borrow::Cow;
+use tokio::time::Instant;
 use uuid::Uuid;
 use windlass_protocol::{BlobRef, Fact, FactOrigin, LogSeq, RecordCheck, UnixMillis};
 
@@ -121,7 +124,12 @@ impl PostgresLog {
 
     /// Executes the append until it is known to be written, or to be refused.
     async fn write_batch(&self, batch: &AppendBatch<'_>) -> Result<(), StorageError> {
-        let database = &self.node.state.database;
+        let NodeState { database, counters, .. } = &*self.node.state;
+        let times = match batch.sync_mode() {
+            "on" => &counters.flushed_appends,
+            _ => &counters.other_appends,
+        };
+        let start = Instant::now();
         let mut retry = ConnectionRetry::new();
         let mut is_answer_lost = false;
         loop {
@@ -137,14 +145,28 @@ impl PostgresLog {
                 }
             };
             if written {
+                times.add(start.elapsed());
                 return Ok(());
             }
             if !is_answer_lost {
+                count(&counters.fenced_appends);
                 return Err(batch.fenced());
             }
-            if let AppendState::Written = self.look_up_batch(batch, &mut retry).await? {
-                tracing::info!(session = %batch.session(), "an append without an answer was written");
-                return Ok(());
+            match self.look_up_batch(batch, &mut retry).await {
+                Ok(AppendState::Written) => {
+                    let session = batch.session();
+                    tracing::info!(%session, "an append without an answer was written");
+                    count(&counters.lost_answers_written);
+                    times.add(start.elapsed());
+                    return Ok(());
+                }
+                Ok(AppendState::NotWritten) => count(&counters.lost_answers_repeated),
+                Err(error) => {
+                    if let StorageError::Fenced { .. } = error {
+                        count(&counters.fenced_appends);
+                    }
+                    return Err(error);
+                }
             }
         }
     }

@@ -57,13 +57,15 @@ impl PostgresLog {
         let (blob, body) = run_blocking(compress)
             .await?
             .map_err(StorageError::from_io("could not compress an output"))?;
-        // Storing it again repairs it, and makes it young.
+        // Storing it again repairs it, and makes it young. One that is young and intact is not written
+        // again.
         let query = || {
             sqlx::query(
                 "INSERT INTO blob (tenant, name, size, body) SELECT $1, $2, $3, $4
                  WHERE set_config('synchronous_commit', $5, true) IS NOT NULL
                  ON CONFLICT (tenant, name) DO UPDATE
-                 SET size = excluded.size, body = excluded.body, at = now()",
+                 SET size = excluded.size, body = excluded.body, at = now()
+                 WHERE blob.at < now() - interval '10 minutes' OR blob.body <> excluded.body",
             )
             .bind(self.tenant.0)
             .bind(blob.as_str())

@@ -5,6 +5,7 @@
 
 use super::PostgresLog;
 use super::claim_registry::{ClaimKey, DroppedClaim, TenantId, lock};
+use super::counters::count;
 use super::database::PgQuery;
 use super::nodes::{NodeState, PostgresNode};
 use crate::fact_rows::FACT_FORMAT_VERSION;
@@ -12,6 +13,7 @@ use crate::{ReleaseState, SessionClaim, SessionHolder, StorageError};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use uuid::Uuid;
 use windlass_protocol::{Cost, LogSeq, OpId, RecordCheck, SessionId, SessionSummary, UnixMillis};
 
@@ -176,6 +178,7 @@ impl PostgresLog {
             let rows = node.database.fetch_with_retries(|| claim_query(key, node.id)).await?;
             reservation.is_uncertain = false;
             if let Some(row) = rows.first() {
+                count(&node.counters.opened_claims);
                 return reservation.into_claim(row);
             }
             if let Some(NodeEndpoint { holder, .. }) = self.holder(session).await? {
@@ -356,6 +359,8 @@ impl PostgresNode {
             let position = reservations.iter().position(|entry| entry.key == key);
             let Some(position) = position else { continue };
             let claim = reservations.swap_remove(position).into_claim(&row)?;
+            let waited: Option<f64> = row.try_get(12)?;
+            node.counters.due_claims.add(Duration::from_secs_f64(waited.unwrap_or(0.0).max(0.0)));
             claimed.push(DueSession { tenant, claim });
         }
         Ok(claimed)
@@ -378,7 +383,7 @@ const CLAIM_DUE_QUERY: &str = concat!(
      FROM next WHERE session.tenant = next.tenant AND session.id = next.id
      RETURNING ",
     session_columns!(),
-    ", session.tenant"
+    ", session.tenant, extract(epoch FROM clock_timestamp() - session.due)::float8"
 );
 
 /// Returns the statement that claims a session. A session that has this node already is claimed

@@ -14,6 +14,8 @@ use tokio::time::Instant;
 
 /// A connection that was idle for longer is tested before its next statement.
 const TRUSTED_IDLE_TIME: Duration = Duration::from_secs(5);
+/// Limit for the test of a connection.
+const TEST_TIMEOUT: Duration = Duration::from_secs(1);
 /// A connection that is older is closed, so that all of them follow a change of the server's address.
 const MAX_AGE: Duration = Duration::from_secs(30 * 60);
 
@@ -22,6 +24,7 @@ const MAX_AGE: Duration = Duration::from_secs(30 * 60);
 pub(super) struct ConnectionPool {
     shared: Arc<SharedConnections>,
     permits: Arc<Semaphore>,
+    max_connections: usize,
 }
 
 struct SharedConnections {
@@ -44,7 +47,7 @@ struct OpenConnection {
 pub(super) struct BusyConnection {
     open: OpenConnection,
     pool: Arc<SharedConnections>,
-    _permit: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
 }
 
 impl ConnectionPool {
@@ -56,7 +59,8 @@ impl ConnectionPool {
     ) -> ConnectionPool {
         let idle = Mutex::default();
         let shared = Arc::new(SharedConnections { options, timeout, idle });
-        ConnectionPool { shared, permits: Arc::new(Semaphore::new(max_connections)) }
+        let permits = Arc::new(Semaphore::new(max_connections));
+        ConnectionPool { shared, permits, max_connections }
     }
 
     /// Returns a connection that is usable as far as is known.
@@ -65,9 +69,15 @@ impl ConnectionPool {
             let permit = Arc::clone(&self.permits).acquire_owned().await;
             let permit = permit.map_err(|_| sqlx::Error::PoolClosed)?;
             let open = self.shared.take_or_open().await?;
-            Ok(BusyConnection { open, pool: Arc::clone(&self.shared), _permit: permit })
+            Ok(BusyConnection { open, pool: Arc::clone(&self.shared), permit })
         });
         acquired.await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+    }
+
+    /// Returns the number of connections in use and of all that may be, and of those that are idle.
+    pub(super) fn counts(&self) -> (usize, usize, usize) {
+        let used = self.max_connections.saturating_sub(self.permits.available_permits());
+        (used, self.max_connections, lock(&self.shared.idle).len())
     }
 
     /// Closes all connections, also those in use when they are returned.
@@ -86,8 +96,13 @@ impl SharedConnections {
         loop {
             let idle = lock(&self.idle).pop();
             let Some(mut open) = idle else { break };
-            if open.used_at.elapsed() <= TRUSTED_IDLE_TIME || open.connection.ping().await.is_ok() {
+            if open.used_at.elapsed() <= TRUSTED_IDLE_TIME {
                 return Ok(open);
+            }
+            match tokio::time::timeout(TEST_TIMEOUT, open.connection.ping()).await {
+                Ok(Ok(())) => return Ok(open),
+                // The others were idle for longer.
+                Ok(Err(_)) | Err(_) => lock(&self.idle).clear(),
             }
         }
         let connection = self.options.connect().await?;
@@ -104,7 +119,8 @@ impl BusyConnection {
 
     /// Makes the connection available to other statements, after the answer was read.
     pub(super) fn return_to_pool(mut self) {
-        if self.open.opened_at.elapsed() <= MAX_AGE {
+        let is_closed = self.permit.semaphore().is_closed();
+        if self.open.opened_at.elapsed() <= MAX_AGE && !is_closed {
             self.open.used_at = Instant::now();
             lock(&self.pool.idle).push(self.open);
         }

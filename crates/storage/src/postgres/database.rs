@@ -28,6 +28,14 @@ const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A statement with its arguments.
 pub(super) type PgQuery<'q> = Query<'q, Postgres, PgArguments>;
 
+/// The connections of a process to its database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolState {
+    pub used: usize,
+    pub max: usize,
+    pub idle: usize,
+}
+
 /// A PostgreSQL database that nodes share.
 #[derive(Clone)]
 pub struct PostgresDatabase {
@@ -142,8 +150,18 @@ impl PostgresDatabase {
         let is_persistent = !self.is_behind_pooler;
         let is_abandoned = Arc::clone(&self.is_abandoned);
         let mut transaction = StatementTransaction { connection, is_persistent, is_abandoned };
-        transaction.execute_script("BEGIN").await?;
+        let begun = tokio::time::timeout(ANSWER_TIMEOUT, transaction.execute_script("BEGIN"));
+        let begun = unless_abandoned(&self.is_abandoned, async {
+            begun.await.unwrap_or_else(|_| Err(answer_timeout()))
+        });
+        begun.await?;
         Ok(transaction)
+    }
+
+    /// Returns the use of connections, besides that for the lease.
+    pub fn pool_state(&self) -> PoolState {
+        let (used, max, idle) = self.pool.counts();
+        PoolState { used, max, idle }
     }
 
     /// Closes all connections.

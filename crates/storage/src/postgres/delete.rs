@@ -55,7 +55,7 @@ impl PostgresLog {
                 Ok(Deletion::Done) => break,
                 Ok(Deletion::NotFound) if is_answer_lost => break,
                 Ok(Deletion::NotFound) => {
-                    self.prune_blobs().await?;
+                    self.prune_unused_blobs().await;
                     return Err(StorageError::SessionNotFound { session });
                 }
                 Ok(Deletion::Busy(session, holder)) => {
@@ -67,7 +67,15 @@ impl PostgresLog {
                 }
             }
         }
-        self.prune_blobs().await
+        self.prune_unused_blobs().await;
+        Ok(())
+    }
+
+    /// Removes blobs that no session uses. The next deletion tries again if it fails.
+    async fn prune_unused_blobs(&self) {
+        if let Err(error) = self.prune_blobs().await {
+            tracing::warn!(%error, "unused outputs were not removed");
+        }
     }
 
     async fn try_delete(&self, session: SessionId) -> Result<Deletion, sqlx::Error> {

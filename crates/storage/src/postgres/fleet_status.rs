@@ -36,6 +36,18 @@ pub struct SessionCounts {
     pub queued_seconds: f64,
 }
 
+/// Sessions and operations that wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WaitingCounts {
+    pub due: u64,
+    /// Seconds for which the oldest due session waits for a node.
+    pub due_seconds: f64,
+    pub queued_ops: u64,
+    /// Seconds for which the oldest queued operation waits.
+    pub queued_seconds: f64,
+    pub poisoned: u64,
+}
+
 /// The standbys of the database, which survive its machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replication {
@@ -71,6 +83,16 @@ const COUNTS_QUERY: &str = "
       (SELECT count(*) FROM inbox),
       coalesce((SELECT extract(epoch FROM now() - min(queued_at)) FROM inbox), 0)::float8
     FROM session WHERE head > 0";
+
+const WAITING_QUERY: &str = "
+    SELECT due.number, due.seconds, queued.number, queued.seconds, poisoned.number
+    FROM (SELECT count(*) AS number,
+        coalesce(extract(epoch FROM now() - min(due)), 0)::float8 AS seconds
+      FROM session WHERE state = 1) AS due,
+      (SELECT count(*) AS number,
+        coalesce(extract(epoch FROM now() - min(queued_at)), 0)::float8 AS seconds
+      FROM inbox) AS queued,
+      (SELECT count(*) AS number FROM session WHERE state = 4) AS poisoned";
 
 /// Users without the right see the standbys, but not their state.
 const REPLICATION_QUERY: &str = "
@@ -120,6 +142,20 @@ impl PostgresDatabase {
             () => Replication::Asynchronous,
         };
         Ok(FleetStatus { nodes, sessions, replication })
+    }
+
+    /// Returns how many sessions and operations wait, without a look at those that do not.
+    pub async fn waiting(&self) -> Result<WaitingCounts, StorageError> {
+        let rows = self.fetch_with_retries(|| sqlx::query(WAITING_QUERY)).await?;
+        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+        let count = |column: usize| row.try_get::<i64, _>(column).map(|count| count as u64);
+        Ok(WaitingCounts {
+            due: count(0)?,
+            due_seconds: row.try_get(1)?,
+            queued_ops: count(2)?,
+            queued_seconds: row.try_get(3)?,
+            poisoned: count(4)?,
+        })
     }
 
     /// Asks a node to leave the fleet. Returns false if there is none with this id.

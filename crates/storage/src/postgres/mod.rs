@@ -8,11 +8,13 @@
 //! (`database`). Start reading at [`PostgresDatabase::join`] and `append`.
 
 mod append;
+mod audit;
 mod blobs;
 mod claim_registry;
 mod claims;
 mod connection_errors;
 mod connection_pool;
+mod counters;
 mod database;
 mod delete;
 mod fleet_status;
@@ -22,13 +24,17 @@ mod quotas;
 mod read;
 mod team;
 
+pub use audit::UserAnswer;
 pub use claim_registry::TenantId;
 pub use claims::{DueSession, InboxOp, NodeEndpoint, SessionFolder};
-pub use database::PostgresDatabase;
-pub use fleet_status::{FleetStatus, NodeStatus, Replication, SessionCounts};
+pub use counters::{NodeCounters, NodeCounts, TIME_BOUNDS, TimeCounts};
+pub use database::{PoolState, PostgresDatabase};
+pub use fleet_status::{FleetStatus, NodeStatus, Replication, SessionCounts, WaitingCounts};
 pub use nodes::{NodeRegistration, PostgresNode, SweepReport};
 pub use quotas::{OtherUsage, TenantLimits, UsageCounts, UtcDay};
-pub use team::{NewUserToken, TeamChange, TenantRow, UserRow, UserTokenRow, ValidToken};
+pub use team::{
+    NewUserToken, TeamChange, TenantCounts, TenantRow, UserRow, UserTokenRow, ValidToken,
+};
 
 use crate::{Log, PageLimit, ReleaseState, SessionClaim, SessionFilter, StorageError};
 use async_trait::async_trait;

@@ -6,6 +6,7 @@
 
 use super::claim_registry::{ClaimRegistry, DroppedClaim, TenantId};
 use super::connection_errors::is_connection_lost;
+use super::counters::NodeCounters;
 use super::database::PostgresDatabase;
 use crate::fact_rows::FACT_FORMAT_VERSION;
 use crate::{ReleaseState, StorageError};
@@ -60,6 +61,7 @@ pub(super) struct NodeState {
     pub(super) address: String,
     host: String,
     pub(super) registry: ClaimRegistry,
+    pub(super) counters: NodeCounters,
     lease_seconds: f64,
 }
 
@@ -103,7 +105,8 @@ impl PostgresDatabase {
         let id = rows.first().ok_or(sqlx::Error::RowNotFound)?.try_get(0)?;
         let (database, registry) = (self.clone(), ClaimRegistry::default());
         let (address, host) = (node.address, node.host);
-        let state = NodeState { database, id, address, host, registry, lease_seconds };
+        let counters = NodeCounters::default();
+        let state = NodeState { database, id, address, host, registry, counters, lease_seconds };
         Ok(PostgresNode { state: Arc::new(state) })
     }
 }
@@ -112,6 +115,11 @@ impl PostgresNode {
     /// Returns the id of the node.
     pub fn id(&self) -> Uuid {
         self.state.id
+    }
+
+    /// Returns the counters of the node.
+    pub fn counters(&self) -> &NodeCounters {
+        &self.state.counters
     }
 
     /// Renews the lease, in one attempt that takes at most two seconds. Returns true if the node was

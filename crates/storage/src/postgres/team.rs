@@ -9,6 +9,7 @@ use super::quotas::{TenantLimits, UsageCounts};
 use crate::StorageError;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
+use std::collections::BTreeMap;
 use windlass_protocol::{AccessRight, Cost, UnixMillis};
 
 /// A tenant: a team whose sessions no other tenant sees.
@@ -20,6 +21,11 @@ pub struct TenantRow {
     /// Folders that its sessions may work in; all folders of a node if empty.
     pub roots: Vec<String>,
     pub limits: TenantLimits,
+}
+
+/// The users, sessions and usage of a tenant, for its operator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TenantCounts {
     pub users: u64,
     pub sessions: u64,
     /// Usage of its sessions today.
@@ -84,16 +90,20 @@ pub enum TeamChange {
 }
 
 const TENANTS_QUERY: &str = "
-    SELECT id, name, is_disabled, roots,
+    SELECT id, name, is_disabled, roots, max_open_sessions, max_steps_per_day, max_tokens_per_day,
+      max_cost_per_day, max_cost_per_month
+    FROM tenant ORDER BY name";
+
+/// It reads all sessions, so nodes do not execute it.
+const TENANT_COUNTS_QUERY: &str = "
+    SELECT tenant.id,
       (SELECT count(*) FROM fleet_user WHERE fleet_user.tenant = tenant.id),
       (SELECT count(*) FROM session WHERE session.tenant = tenant.id AND head > 0),
-      max_open_sessions, max_steps_per_day, max_tokens_per_day, max_cost_per_day,
-      max_cost_per_month, used.steps, used.tokens, used.cost
+      used.steps, used.tokens, used.cost
     FROM tenant, LATERAL (
       SELECT coalesce(sum(steps), 0)::bigint AS steps, coalesce(sum(tokens), 0)::bigint AS tokens,
         coalesce(sum(cost_micros), 0)::bigint AS cost
-      FROM usage WHERE usage.tenant = tenant.id AND day = (now() AT TIME ZONE 'UTC')::date) AS used
-    ORDER BY name";
+      FROM usage WHERE usage.tenant = tenant.id AND day = (now() AT TIME ZONE 'UTC')::date) AS used";
 
 const USERS_QUERY: &str = "
     SELECT tenant.name, fleet_user.name, access_right, fleet_user.is_disabled,
@@ -130,23 +140,29 @@ impl PostgresDatabase {
                 name: row.try_get(1)?,
                 is_disabled: row.try_get(2)?,
                 roots: row.try_get(3)?,
-                users: row.try_get::<i64, _>(4)? as u64,
-                sessions: row.try_get::<i64, _>(5)? as u64,
                 limits: TenantLimits {
-                    open_sessions: decode_limit(row, 6)?,
-                    steps_per_day: decode_limit(row, 7)?,
-                    tokens_per_day: decode_limit(row, 8)?,
-                    cost_per_day: decode_limit(row, 9)?.map(Cost),
-                    cost_per_month: decode_limit(row, 10)?.map(Cost),
-                },
-                used: UsageCounts {
-                    steps: row.try_get::<i64, _>(11)? as u64,
-                    tokens: row.try_get::<i64, _>(12)? as u64,
-                    cost: Cost(row.try_get::<i64, _>(13)? as u64),
+                    open_sessions: decode_limit(row, 4)?,
+                    steps_per_day: decode_limit(row, 5)?,
+                    tokens_per_day: decode_limit(row, 6)?,
+                    cost_per_day: decode_limit(row, 7)?.map(Cost),
+                    cost_per_month: decode_limit(row, 8)?.map(Cost),
                 },
             })
         };
         Ok(rows.iter().map(tenant).collect::<Result<_, sqlx::Error>>()?)
+    }
+
+    /// Returns the numbers of all tenants.
+    pub async fn tenant_counts(&self) -> Result<BTreeMap<TenantId, TenantCounts>, StorageError> {
+        let rows = self.fetch_with_retries(|| sqlx::query(TENANT_COUNTS_QUERY)).await?;
+        let counts = |row: &PgRow| {
+            let number = |column: usize| row.try_get::<i64, _>(column).map(|n| n as u64);
+            let used =
+                UsageCounts { steps: number(3)?, tokens: number(4)?, cost: Cost(number(5)?) };
+            let counts = TenantCounts { users: number(1)?, sessions: number(2)?, used };
+            Ok((TenantId(row.try_get(0)?), counts))
+        };
+        Ok(rows.iter().map(counts).collect::<Result<_, sqlx::Error>>()?)
     }
 
     /// Adds a tenant.
@@ -333,7 +349,7 @@ impl PostgresDatabase {
     /// Returns the tokens that are valid now, of all tenants.
     pub async fn valid_tokens(&self) -> Result<Vec<ValidToken>, StorageError> {
         let rows = self.fetch_with_retries(|| sqlx::query(VALID_TOKENS_QUERY)).await?;
-        let token = |row: &PgRow| {
+        let token = |row: &PgRow| -> Result<ValidToken, sqlx::Error> {
             let digest: Vec<u8> = row.try_get(0)?;
             let (own, of_user) = (parse_right(row.try_get(5)?)?, parse_right(row.try_get(6)?)?);
             Ok(ValidToken {
@@ -347,7 +363,11 @@ impl PostgresDatabase {
                 expires_at: decode_time(row, 7)?,
             })
         };
-        Ok(rows.iter().map(token).collect::<Result<_, sqlx::Error>>()?)
+        // One that this version cannot read is none, and says nothing about the others.
+        let read = |row: &PgRow| {
+            token(row).inspect_err(|error| tracing::warn!(%error, "a token is not valid here")).ok()
+        };
+        Ok(rows.iter().filter_map(read).collect())
     }
 
     /// Executes a change that returns a row if it was made.

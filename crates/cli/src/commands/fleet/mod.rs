@@ -1,5 +1,6 @@
 //! Implements `windlass fleet`: the operator's view of a fleet, its tenants, users and tokens.
 
+mod audit;
 mod status;
 
 use crate::CliExit;
@@ -15,7 +16,9 @@ use std::path::PathBuf;
 use windlass_protocol::display_text::{pluralize, workspace_name};
 use windlass_protocol::{Cost, UnixMillis};
 use windlass_server::{is_token_name, token_digest, token_text};
-use windlass_storage::postgres::{NewUserToken, PostgresDatabase, TeamChange, TenantLimits};
+use windlass_storage::postgres::{
+    NewUserToken, PostgresDatabase, TeamChange, TenantCounts, TenantLimits, TenantRow,
+};
 
 /// The variable with the URL of the database.
 const DATABASE_VARIABLE: &str = "WINDLASS_FLEET";
@@ -37,6 +40,10 @@ pub(crate) async fn run_fleet(args: FleetArgs) -> anyhow::Result<CliExit> {
         FleetCommand::Migrate => {}
         FleetCommand::Status { json } => status::print_status(&database, json).await?,
         FleetCommand::Drain { node } => status::drain_node(&database, &node).await?,
+        FleetCommand::Audit { tenant, days, limit, json } => {
+            let selected = (tenant.as_deref(), days);
+            audit::print_answers(&database, selected, (limit, json)).await?;
+        }
         FleetCommand::Tenant(command) => run_tenant(&database, command).await?,
         FleetCommand::User(command) => run_user(&database, command).await?,
         FleetCommand::Token(command) => run_token(&database, command).await?,
@@ -69,13 +76,15 @@ async fn run_tenant(database: &PostgresDatabase, command: TenantCommand) -> anyh
             output::print_note(&format!("enabled the tenant {name}"));
         }
         TenantCommand::List { json } => {
-            let tenants = database.tenants().await?;
+            let (tenants, counts) = (database.tenants().await?, database.tenant_counts().await?);
+            let counts = |tenant: &TenantRow| counts.get(&tenant.id).copied().unwrap_or_default();
             if json {
-                let row = |tenant: &windlass_storage::postgres::TenantRow| {
+                let row = |tenant: &TenantRow| {
+                    let TenantCounts { users, sessions, used } = counts(tenant);
                     json!({
                         "name": tenant.name, "disabled": tenant.is_disabled,
-                        "roots": tenant.roots, "users": tenant.users,
-                        "sessions": tenant.sessions,
+                        "roots": tenant.roots, "users": users,
+                        "sessions": sessions,
                         "limits": {
                             "open_sessions": tenant.limits.open_sessions,
                             "steps_per_day": tenant.limits.steps_per_day,
@@ -84,14 +93,15 @@ async fn run_tenant(database: &PostgresDatabase, command: TenantCommand) -> anyh
                             "cost_per_month": tenant.limits.cost_per_month,
                         },
                         "used_today": {
-                            "steps": tenant.used.steps, "tokens": tenant.used.tokens,
-                            "cost": tenant.used.cost,
+                            "steps": used.steps, "tokens": used.tokens,
+                            "cost": used.cost,
                         },
                     })
                 };
                 return print_json(tenants.iter().map(row).collect());
             }
             for tenant in &tenants {
+                let TenantCounts { users, sessions, used } = counts(tenant);
                 let roots = match tenant.roots.is_empty() {
                     true => "all folders".to_owned(),
                     false => tenant.roots.join(", "),
@@ -99,9 +109,9 @@ async fn run_tenant(database: &PostgresDatabase, command: TenantCommand) -> anyh
                 output::print_line(&format!(
                     "{:<20}  {}, {}, {} today, {}{}  {roots}",
                     tenant.name,
-                    pluralize(tenant.users as usize, "user"),
-                    pluralize(tenant.sessions as usize, "session"),
-                    pluralize(tenant.used.steps as usize, "request"),
+                    pluralize(users as usize, "user"),
+                    pluralize(sessions as usize, "session"),
+                    pluralize(used.steps as usize, "request"),
                     describe_limits(&tenant.limits),
                     disabled_mark(tenant.is_disabled),
                 ));

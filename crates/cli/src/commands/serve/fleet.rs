@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use windlass_protocol::SessionId;
+use windlass_protocol::{RequestError, SessionId};
 use windlass_server::{ServerAddress, TcpEndpoint, TcpSecurity, token_text};
 use windlass_storage::StorageError;
 use windlass_storage::postgres::TenantId;
@@ -28,6 +28,8 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(3);
 const JOIN_INTERVAL: Duration = Duration::from_secs(2);
 /// Limit for the database to be told that the node claims no more sessions.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+/// Pause between two claims while sessions are being opened.
+const CLAIM_PAUSE: Duration = Duration::from_millis(50);
 /// Maximum number of due sessions that a node claims at once.
 const MAX_CLAIMS: usize = 8;
 
@@ -125,13 +127,18 @@ pub(super) async fn claim_and_refresh(
     fleet: &JoinedFleet,
 ) {
     let claim = async {
+        let mut openings = JoinSet::new();
         loop {
-            match claim_due_sessions(hubs, setup, &fleet.node).await {
+            match claim_due_sessions((hubs, &mut openings), setup, &fleet.node).await {
                 Ok(true) => fleet.has_claimed.notify_one(),
                 Ok(false) => {}
                 Err(error) => tracing::warn!(%error, "due sessions were not claimed"),
             }
-            tokio::time::sleep(POLL_INTERVAL).await;
+            tokio::select! {
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
+                // There may be a place for the next ones.
+                Some(_) = openings.join_next() => tokio::time::sleep(CLAIM_PAUSE).await,
+            }
         }
     };
     let refresh = async {
@@ -183,35 +190,36 @@ async fn deliver_queued_ops(hubs: &Weak<TenantHubs>, node: &FleetNode, has_claim
     }
 }
 
-/// Claims due sessions and opens them. Returns true if there were any.
+/// Claims due sessions, and opens them in tasks: one that takes long delays no other one. Returns true
+/// if there were any.
 async fn claim_due_sessions(
-    hubs: &TenantHubs,
+    (hubs, openings): (&Arc<TenantHubs>, &mut JoinSet<()>),
     setup: &ServeSetup,
     node: &FleetNode,
 ) -> Result<bool, StorageError> {
-    let mut has_claimed = false;
-    loop {
-        let places = hubs.free_places().min(MAX_CLAIMS);
-        let folders = hubs.session_folders(setup);
-        let due = match places {
-            0 => return Ok(has_claimed),
-            places => node.node.claim_due(&folders, places).await?,
-        };
-        let has_more = due.len() == places;
-        has_claimed |= !due.is_empty();
-        let opening = due.into_iter().map(|due| async move {
+    while openings.try_join_next().is_some() {}
+    let places = hubs.free_places().saturating_sub(openings.len()).min(MAX_CLAIMS);
+    if places == 0 {
+        return Ok(false);
+    }
+    let due = node.node.claim_due(&hubs.session_folders(setup), places).await?;
+    let has_claimed = !due.is_empty();
+    for due in due {
+        // A tenant that was disabled meanwhile has no hub.
+        let Some(hub) = hubs.hub_of(due.tenant) else { continue };
+        let hubs = Arc::clone(hubs);
+        openings.spawn(async move {
             let session = due.claim.session;
-            // A tenant that was disabled meanwhile has none.
-            let Some(hub) = hubs.hub_of(due.tenant) else { return };
-            if let Err(error) = hub.resume_due(due.claim).await {
-                output::print_note(&format!("session {session} is not resumed: {error}"));
+            match hub.resume_due(due.claim).await {
+                Ok(()) => {}
+                Err(RequestError::TooMany { .. }) => hubs.close_idle_session().await,
+                Err(error) => {
+                    output::print_note(&format!("session {session} is not resumed: {error}"));
+                }
             }
         });
-        futures_util::future::join_all(opening).await;
-        if !has_more {
-            return Ok(has_claimed);
-        }
     }
+    Ok(has_claimed)
 }
 
 /// Makes the sessions of nodes that have ended due.

@@ -1,6 +1,8 @@
 //! Metrics of the host for `/metrics`: its version, its open sessions and its memory.
 
+use super::fleet_metrics::add_fleet_metrics;
 use super::tenant_hubs::TenantHubs;
+use crate::fleet_node::FleetNode;
 use crate::setup::LoadedProject;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
@@ -88,11 +90,14 @@ fn resident_bytes() -> Option<u64> {
     Some(kib << 10)
 }
 
-/// Returns the metrics of all hubs.
-pub(super) fn hub_metrics(hubs: &Arc<TenantHubs>) -> Registry {
+/// Returns the metrics of all hubs, and of the node of a fleet.
+pub(super) fn hub_metrics(hubs: &Arc<TenantHubs>, fleet: Option<&Arc<FleetNode>>) -> Registry {
     let mut registry = Registry::default();
     let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
     registry.register("windlass_build", "Version of Windlass", version);
     registry.register_collector(Box::new(HubMetrics(Arc::downgrade(hubs))));
+    if let Some(fleet) = fleet {
+        add_fleet_metrics(&mut registry, fleet);
+    }
     registry
 }

@@ -8,6 +8,7 @@
 
 mod access_log;
 mod fleet;
+mod fleet_metrics;
 mod metrics;
 mod served_sessions;
 mod tenant_hubs;
@@ -142,7 +143,14 @@ impl ServeSetup {
             hub.workspace(root).await?.state().inspect_engine().await?;
         }
         // A client of a tenant that connects at once is known.
-        hubs.refresh(self).await?;
+        if let Err(error) = hubs.refresh(self).await {
+            if !has_joined {
+                return Err(error.into());
+            }
+            output::print_error(&format!("the tenants were not read: {error}"));
+            hubs.shut_down_at_once(LEASE_LOST_TIMEOUT).await;
+            return Ok(ServeEnd::LeaseLost);
+        }
         let server = new_server(self, &hubs, fleet.as_ref());
         let endpoint = bind_socket(&self.files, (&self.lock, &self.socket))?;
         if fleet.is_none() {
@@ -321,7 +329,7 @@ fn new_server(
             bits.map_err(|error| Fault::Internal { message: error.to_string() })
         }),
         access_log: Box::new(move |entry| log.write(entry)),
-        metrics: metrics::hub_metrics(hubs),
+        metrics: metrics::hub_metrics(hubs, fleet.map(|joined| &joined.node)),
     };
     let service: Arc<dyn FrontendService> = Arc::<TenantHubs>::clone(hubs);
     ApiServer::new(config, service)

@@ -21,10 +21,10 @@ use windlass_protocol::display_text::workspace_name;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
 use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::session_stream::{HostStreamItem, OpenSessionState, SessionStreamItem};
-use windlass_protocol::{RequestError, SessionId};
+use windlass_protocol::{ApprovalScope, PermissionAnswer, RequestError, SessionId, SessionOp};
 use windlass_server::{Caller, FrontendService, TeamToken, WatchOptions};
 use windlass_storage::StorageError;
-use windlass_storage::postgres::{SessionFolder, TenantId, TenantRow};
+use windlass_storage::postgres::{SessionFolder, TenantId, TenantRow, ValidToken};
 
 /// The hubs of a server.
 pub(super) struct TenantHubs {
@@ -33,6 +33,8 @@ pub(super) struct TenantHubs {
     own_quota: Option<Arc<TenantQuota>>,
     fleet: Option<Arc<FleetNode>>,
     tenants: Mutex<HashMap<String, TenantHub>>,
+    /// The hubs of tenants that are no longer served, until their sessions are closed.
+    closing: Mutex<Vec<Arc<SessionHub>>>,
     /// The places of open sessions, which all hubs share.
     room: Arc<Semaphore>,
 }
@@ -51,15 +53,17 @@ impl TenantHubs {
         let room = Arc::new(Semaphore::new(setup.args.capacity as usize));
         let quota = fleet.map(|fleet| Arc::new(TenantQuota::new(fleet.tenant, DEFAULT_TENANT)));
         let own = new_hub(setup, (fleet, quota.clone()), (setup.roots.clone(), &room));
-        let (fleet, tenants) = (fleet.cloned(), Mutex::default());
-        Arc::new(TenantHubs { own, own_quota: quota, fleet, tenants, room })
+        let (fleet, tenants, closing) = (fleet.cloned(), Mutex::default(), Mutex::default());
+        Arc::new(TenantHubs { own, own_quota: quota, fleet, tenants, closing, room })
     }
 
     /// Reads the tenants and the tokens of their users. Sessions of tenants that this node serves no
     /// longer are closed.
     pub(super) async fn refresh(&self, setup: &ServeSetup) -> Result<(), StorageError> {
         let Some(fleet) = &self.fleet else { return Ok(()) };
+        // Tokens first: those that were revoked count no longer, whatever fails later.
         let tokens = fleet.database.valid_tokens().await?;
+        setup.tokens.tokens.set_team_tokens(tokens.into_iter().map(team_token));
         let tenants = fleet.database.tenants().await?;
         let mut closed = Vec::new();
         {
@@ -84,17 +88,12 @@ impl TenantHubs {
                 hubs.insert(tenant.name.clone(), TenantHub { id: tenant.id, roots, hub, quota });
             }
         }
-        let token = |token: windlass_storage::postgres::ValidToken| TeamToken {
-            digest: token.digest,
-            tenant: (token.tenant_name != DEFAULT_TENANT).then_some(token.tenant_name),
-            user: token.user,
-            name: token.name,
-            right: token.right,
-        };
-        // Limits first: a new user finds those of its tenant.
         self.share_usage(fleet, &tenants).await?;
-        setup.tokens.tokens.set_team_tokens(tokens.into_iter().map(token));
+        fleet.update_waiting().await?;
+        // They are shut down with the others if this one is not waited for.
+        lock(&self.closing).extend(closed.iter().cloned());
         join_all(closed.iter().map(|hub| hub.shut_down(CLOSE_TIMEOUT))).await;
+        lock(&self.closing).retain(|hub| !closed.iter().any(|closed| Arc::ptr_eq(hub, closed)));
         Ok(())
     }
 
@@ -185,8 +184,18 @@ impl TenantHubs {
 
     fn all(&self) -> Vec<Arc<SessionHub>> {
         let tenants = lock(&self.tenants);
-        let hubs = tenants.values().map(|tenant| &tenant.hub);
+        let closing = lock(&self.closing);
+        let hubs = tenants.values().map(|tenant| &tenant.hub).chain(&*closing);
         std::iter::once(&self.own).chain(hubs).cloned().collect()
+    }
+
+    /// Closes the session of any tenant that has been idle for the longest time.
+    pub(super) async fn close_idle_session(&self) {
+        let hubs = self.all();
+        let idle = hubs.iter().filter_map(|hub| Some((hub.longest_idle()?, hub)));
+        if let Some(((_, session), hub)) = idle.min_by_key(|((since, _), _)| *since) {
+            hub.close_if_idle(session).await;
+        }
     }
 
     /// Returns the hub for a request.
@@ -217,7 +226,20 @@ impl FrontendService for TenantHubs {
         caller: &Caller,
         request: FrontendRequest,
     ) -> Result<HostResponse, RequestError> {
-        self.hub_for(caller)?.request(caller, request).await
+        let hub = self.hub_for(caller)?;
+        let request = match &caller.tenant {
+            Some(_) => without_project_approval(request),
+            None => request,
+        };
+        let answer = hub.request(caller, request.clone()).await;
+        if let Err(RequestError::TooMany { .. }) = &answer
+            && self.room.available_permits() == 0
+        {
+            // The session of another tenant may have its place.
+            self.close_idle_session().await;
+            return hub.request(caller, request).await;
+        }
+        answer
     }
 
     async fn watch_session(
@@ -234,6 +256,36 @@ impl FrontendService for TenantHubs {
         caller: &Caller,
     ) -> Result<BoxStream<'static, HostStreamItem>, RequestError> {
         self.hub_for(caller)?.watch_host(caller).await
+    }
+}
+
+/// Limits an approval of a user to the session: the stored approvals of a project are those of the
+/// server, for all tenants.
+fn without_project_approval(mut request: FrontendRequest) -> FrontendRequest {
+    if let FrontendRequest::SessionOp { op: SessionOp::AnswerPermission { answer, .. }, .. } =
+        &mut request
+    {
+        match answer {
+            PermissionAnswer::Project => *answer = PermissionAnswer::Session,
+            PermissionAnswer::Kind { scope } => *scope = ApprovalScope::Session,
+            PermissionAnswer::Once
+            | PermissionAnswer::Session
+            | PermissionAnswer::No { .. }
+            | PermissionAnswer::Unavailable { .. } => {}
+        }
+    }
+    request
+}
+
+/// Returns a token as the server checks it.
+fn team_token(token: ValidToken) -> TeamToken {
+    TeamToken {
+        digest: token.digest,
+        tenant: (token.tenant_name != DEFAULT_TENANT).then_some(token.tenant_name),
+        user: token.user,
+        name: token.name,
+        right: token.right,
+        expires_at: token.expires_at,
     }
 }
 
