@@ -63,11 +63,12 @@ const USER_VARIABLES: &[&str] = &[
 ];
 
 /// The processes of a command. They are killed when this is dropped, unless they have ended.
+#[cfg(unix)]
 struct ProcessGroup(Option<u32>);
 
+#[cfg(unix)]
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        #[cfg(unix)]
         if let Some(group) = self.0.and_then(|id| i32::try_from(id).ok())
             && let Some(group) = rustix::process::Pid::from_raw(group)
         {
@@ -129,6 +130,7 @@ impl<'a> Git<'a> {
         let name = arguments.first().copied().unwrap_or_default();
         let run = async {
             let mut child = self.command(arguments).spawn().context("cannot start git")?;
+            #[cfg(unix)]
             let _group = ProcessGroup(child.id());
             let mut stdin = child.stdin.take();
             let write = async {
