@@ -101,27 +101,26 @@ impl Engine {
     /// Returns the same engine with another policy for sessions that no user watches.
     #[must_use]
     pub fn with_unattended(&self, unattended: UnattendedPolicy) -> Engine {
-        let (log, runtime) = (Arc::clone(&self.log), Arc::clone(&self.runtime));
-        let settings = Arc::new(EngineSettings { unattended, ..(*self.settings).clone() });
-        Engine { log, runtime, settings }
+        self.with_settings(|settings| settings.unattended = unattended)
     }
 
     /// Returns the same engine with limits that its sessions share with others.
     #[must_use]
     pub fn with_shared_quota(&self, quota: Arc<dyn SharedQuota>) -> Engine {
-        let (log, runtime) = (Arc::clone(&self.log), Arc::clone(&self.runtime));
-        let shared_quota = Some(quota);
-        let settings = Arc::new(EngineSettings { shared_quota, ..(*self.settings).clone() });
-        Engine { log, runtime, settings }
+        self.with_settings(|settings| settings.shared_quota = Some(quota))
     }
 
     /// Returns the same engine with a callback for sessions that end.
     #[must_use]
     pub fn with_before_release(&self, before_release: BeforeRelease) -> Engine {
+        self.with_settings(|settings| settings.before_release = Some(before_release))
+    }
+
+    fn with_settings(&self, change: impl FnOnce(&mut EngineSettings)) -> Engine {
+        let mut settings = (*self.settings).clone();
+        change(&mut settings);
         let (log, runtime) = (Arc::clone(&self.log), Arc::clone(&self.runtime));
-        let before_release = Some(before_release);
-        let settings = Arc::new(EngineSettings { before_release, ..(*self.settings).clone() });
-        Engine { log, runtime, settings }
+        Engine { log, runtime, settings: Arc::new(settings) }
     }
 
     /// Returns the last position of the log of a session; the start if it has no facts.

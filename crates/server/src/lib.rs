@@ -55,6 +55,13 @@ pub struct Caller {
     pub tenant: Option<String>,
 }
 
+impl Caller {
+    /// Returns one of the server's own clients, whose requests are about the first root.
+    pub fn new(client: ClientInfo, right: AccessRight) -> Caller {
+        Caller { client, right, workspace: None, through_node: false, tenant: None }
+    }
+}
+
 /// The part of a session's events that a client watches.
 #[derive(Clone, Debug, Default)]
 pub struct WatchOptions {

@@ -107,8 +107,8 @@ impl CheckpointMessage {
         })
     }
 
-    /// Tells the model what a restored folder does not have.
-    /// The last changes of the files in `lost` are no longer stored.
+    /// Describes for the model the files that a restored folder does not have. The last changes of those
+    /// in `lost` are no longer stored.
     pub(super) fn describe_restore(&self, lost: &[String]) -> String {
         let mut text = "This session has moved to another machine, and its folder was restored from \
             git with the recorded changes. Files that git ignores are missing, such as build outputs \

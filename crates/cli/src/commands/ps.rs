@@ -21,13 +21,7 @@ pub(crate) async fn run_ps(args: PsArgs) -> anyhow::Result<CliExit> {
     let host = connect(&args.server, &dirs).await?;
     let client = crate::local_client(ClientKind::CommandLine);
     let folder = args.server.workspace;
-    let caller = Caller {
-        client,
-        right: AccessRight::Admin,
-        workspace: folder.clone(),
-        through_node: false,
-        tenant: None,
-    };
+    let caller = Caller { workspace: folder.clone(), ..Caller::new(client, AccessRight::Admin) };
     let response = host.request(&caller, FrontendRequest::ListOpenSessions).await?;
     let HostResponse::OpenSessions { mut sessions } = response else {
         bail!("the server did not answer with its sessions");

@@ -34,13 +34,7 @@ impl ServerConnection {
     ) -> anyhow::Result<ServerConnection> {
         let host = connect(args, dirs).await?;
         let client = crate::local_client(kind);
-        let mut caller = Caller {
-            client,
-            right: AccessRight::Admin,
-            workspace: None,
-            through_node: false,
-            tenant: None,
-        };
+        let mut caller = Caller::new(client, AccessRight::Admin);
         let is_named = args.workspace.is_some();
         let own = || windlass_protocol::display_text::workspace_name(root);
         caller.workspace = Some(args.workspace.clone().unwrap_or_else(own));

@@ -82,13 +82,7 @@ async fn run_with_hub(
     let working = state.setup.root.clone();
     let folders = LocalFolders { home: state.setup.dirs.home.clone(), working };
     let client = crate::local_client(ClientKind::Terminal);
-    let caller = Caller {
-        client,
-        right: AccessRight::Admin,
-        workspace: None,
-        through_node: false,
-        tenant: None,
-    };
+    let caller = Caller::new(client, AccessRight::Admin);
     let service: Arc<dyn FrontendService> = Arc::<SessionHub>::clone(hub);
     // The hub chooses the agent.
     let host = FrontendHost::new((service, caller), SessionOwnership::Owned, folders)

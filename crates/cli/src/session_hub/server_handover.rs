@@ -94,13 +94,7 @@ impl SessionHub {
     /// there. Returns true if it can be opened here now.
     pub(super) async fn take_session_back(&self, session: SessionId) -> Result<bool, RequestError> {
         let client = crate::local_client(windlass_protocol::ClientKind::Terminal);
-        let caller = Caller {
-            client,
-            right: AccessRight::Admin,
-            workspace: None,
-            through_node: false,
-            tenant: None,
-        };
+        let caller = Caller::new(client, AccessRight::Admin);
         let states = self.sessions_of_server(&caller).await;
         let Some(state) = states.into_iter().find(|state| state.session == session) else {
             return Ok(false);

@@ -295,7 +295,7 @@ impl ServerHttp {
 /// Returns the caller of requests about the server itself.
 fn server_caller() -> Caller {
     let client = ClientInfo { name: String::new(), kind: ClientKind::Program };
-    Caller { client, right: AccessRight::Read, workspace: None, through_node: false, tenant: None }
+    Caller::new(client, AccessRight::Read)
 }
 
 /// Returns the request for a route of the server itself.

@@ -25,7 +25,7 @@ CREATE TABLE usage (
 CREATE TABLE fleet_user (
   tenant       uuid NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,
   name         text NOT NULL,
-  access_right text NOT NULL,                 -- read, write or admin
+  access_right text NOT NULL,                 -- read or write
   is_disabled  boolean NOT NULL DEFAULT false,
   PRIMARY KEY (tenant, name)
 );

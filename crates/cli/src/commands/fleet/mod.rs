@@ -3,6 +3,7 @@
 mod audit;
 mod status;
 
+use super::serve::describe_expiry;
 use crate::CliExit;
 use crate::args::{
     FleetArgs, FleetCommand, TenantCommand, TenantSetArgs, UserCommand, UserName, UserTokenCommand,
@@ -13,8 +14,8 @@ use crate::terminal::output;
 use anyhow::{Context, bail};
 use serde_json::json;
 use std::path::PathBuf;
+use windlass_protocol::Cost;
 use windlass_protocol::display_text::{pluralize, workspace_name};
-use windlass_protocol::{Cost, UnixMillis};
 use windlass_server::{is_token_name, token_digest, token_text};
 use windlass_storage::postgres::{
     NewUserToken, PostgresDatabase, TeamChange, TenantCounts, TenantLimits, TenantRow,
@@ -277,16 +278,6 @@ async fn run_token(database: &PostgresDatabase, command: UserTokenCommand) -> an
         }
     }
     Ok(())
-}
-
-fn describe_expiry(expires_at: Option<UnixMillis>) -> String {
-    const MILLIS_PER_DAY: u64 = 86_400_000;
-    let now = crate::now_millis();
-    match expires_at {
-        Some(at) if at <= now => "expired".to_owned(),
-        Some(at) => format!("expires in {} d", (at.0 - now.0).div_ceil(MILLIS_PER_DAY)),
-        None => "does not expire".to_owned(),
-    }
 }
 
 fn disabled_mark(is_disabled: bool) -> &'static str {

@@ -14,6 +14,8 @@ mod served_sessions;
 mod tenant_hubs;
 mod tokens;
 
+pub(crate) use tokens::describe_expiry;
+
 use crate::args::{ServeArgs, ServeCommand};
 use crate::checkouts::Checkouts;
 use crate::setup::LoadedProject;

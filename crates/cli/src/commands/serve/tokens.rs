@@ -133,10 +133,16 @@ fn describe_token(row: &TokenRow) -> String {
         Some(at) => format!("used {}", format_age(at, now)),
         None => "never used".to_owned(),
     };
-    let ends = match row.expires_at {
+    let ends = describe_expiry(row.expires_at);
+    format!("{:<20}  {:<5}  {used}, {ends}", row.name, row.right.to_string())
+}
+
+/// Returns how long a token is valid.
+pub(crate) fn describe_expiry(expires_at: Option<UnixMillis>) -> String {
+    let now = now_millis();
+    match expires_at {
         Some(at) if at <= now => "expired".to_owned(),
         Some(at) => format!("expires in {} d", (at.0 - now.0).div_ceil(MILLIS_PER_DAY)),
         None => "does not expire".to_owned(),
-    };
-    format!("{:<20}  {:<5}  {used}, {ends}", row.name, row.right.to_string())
+    }
 }

@@ -87,13 +87,7 @@ impl TestFrontend {
         let hub = SessionHub::new(dirs, ProjectContext::default(), options);
         let folders = LocalFolders { home: folder.path().to_owned(), working: root.clone() };
         let client = crate::local_client(ClientKind::Terminal);
-        let caller = Caller {
-            client,
-            right: AccessRight::Admin,
-            workspace: None,
-            through_node: false,
-            tenant: None,
-        };
+        let caller = Caller::new(client, AccessRight::Admin);
         let service: Arc<dyn FrontendService> = Arc::<SessionHub>::clone(&hub);
         let host = FrontendHost::new((service, caller), SessionOwnership::Owned, folders)
             .with_choices(None, chosen_model);
@@ -308,13 +302,7 @@ async fn a_saved_default_model_answers_clients_that_choose_none() {
     let (model, persist) = ("scripted/n".to_owned(), ModelChoiceScope::Config);
     frontend.request(FrontendRequest::SetModel { model, persist }).await.unwrap();
     let client = crate::local_client(ClientKind::Terminal);
-    let caller = Caller {
-        client,
-        right: AccessRight::Admin,
-        workspace: None,
-        through_node: false,
-        tenant: None,
-    };
+    let caller = Caller::new(client, AccessRight::Admin);
     let status = frontend.hub.request(&caller, FrontendRequest::status()).await.unwrap();
     let HostResponse::Status { status } = status else { panic!("{status:?}") };
     assert_eq!(status.model.as_deref(), Some("scripted/n"));
@@ -475,13 +463,7 @@ async fn revoked_trust_reaches_every_session() {
     let trust = FrontendRequest::SetTrust { decision: TrustDecision::Trust, seen: None };
     frontend.request(trust).await.unwrap();
     let client = crate::local_client(ClientKind::Program);
-    let caller = Caller {
-        client,
-        right: AccessRight::Admin,
-        workspace: None,
-        through_node: false,
-        tenant: None,
-    };
+    let caller = Caller::new(client, AccessRight::Admin);
     let start = async || match frontend
         .hub
         .request(&caller, FrontendRequest::new_session(None))
