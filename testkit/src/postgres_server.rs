@@ -41,6 +41,39 @@ pub struct PostgresServer {
 impl PostgresServer {
     /// Creates a cluster and starts its server, with settings such as `fsync=on`.
     pub fn start(settings: &[&str]) -> PostgresServer {
+        let mut server = PostgresServer::without_cluster(settings);
+        let mut command = server.command("initdb");
+        command.args(["--username=windlass", "--auth=trust", "--encoding=UTF8", "--locale=C"]);
+        command.args(["--no-sync", "--no-instructions", "--pgdata"]).arg(server.data());
+        run(command);
+        server.start_again();
+        server
+    }
+
+    /// Creates a copy of the cluster, and starts a server that follows this one.
+    pub fn start_standby(&self, settings: &[&str]) -> PostgresServer {
+        let mut standby = PostgresServer::without_cluster(settings);
+        let mut command = standby.command("pg_basebackup");
+        command.args(["--username=windlass", "--write-recovery-conf", "--checkpoint=fast"]);
+        command.arg("--host").arg(self.socket_folder()).arg("--pgdata").arg(standby.data());
+        command.args(["--no-sync", "--no-password"]);
+        run(command);
+        standby.start_again();
+        standby
+    }
+
+    /// Makes the server of a standby accept writes.
+    pub fn promote(&self) {
+        self.execute("postgres", "SELECT pg_promote()");
+    }
+
+    /// Sets a parameter of the running server.
+    pub fn set(&self, name: &str, value: &str) {
+        self.execute("postgres", &format!("ALTER SYSTEM SET {name} = '{value}'"));
+        self.execute("postgres", "SELECT pg_reload_conf()");
+    }
+
+    fn without_cluster(settings: &[&str]) -> PostgresServer {
         let folder = tempfile::tempdir().unwrap();
         let user = server_user();
         for name in [".", "data", "socket"] {
@@ -53,14 +86,7 @@ impl PostgresServer {
         }
         let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
         let programs = postgres_programs();
-        let mut server = PostgresServer { folder, programs, user, settings, supervisor: None };
-        let mut command = server.command("initdb");
-        command.args(["--username=windlass", "--auth=trust", "--encoding=UTF8", "--locale=C"]);
-        command.args(["--no-sync", "--no-instructions", "--pgdata"]).arg(server.data());
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        server.start_again();
-        server
+        PostgresServer { folder, programs, user, settings, supervisor: None }
     }
 
     /// Starts the server of a cluster that was stopped or killed.
@@ -175,6 +201,11 @@ impl Drop for PostgresServer {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+fn run(mut command: Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// Returns the folder of the programs of the newest installed PostgreSQL.

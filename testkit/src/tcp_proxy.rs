@@ -31,8 +31,9 @@ pub struct TcpProxy {
     _tasks: JoinSet<()>,
 }
 
-#[derive(Default)]
 struct ProxyState {
+    /// The socket of the server.
+    server: PathBuf,
     /// The next cut, with the bytes that are left.
     cut: Option<CutPoint>,
     is_refusing: bool,
@@ -46,16 +47,23 @@ impl TcpProxy {
     pub async fn start(server: &Path) -> TcpProxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let state: Arc<Mutex<ProxyState>> = Arc::default();
-        let (accepting, server) = (Arc::clone(&state), server.to_owned());
+        let state = Arc::new(Mutex::new(ProxyState {
+            server: server.to_owned(),
+            cut: None,
+            is_refusing: false,
+            passed_requests: 0,
+            passed_answers: 0,
+            cuts: 0,
+        }));
+        let accepting = Arc::clone(&state);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut connections = JoinSet::new();
             loop {
                 let (client, _) = listener.accept().await.unwrap();
-                let (state, server) = (Arc::clone(&accepting), server.clone());
+                let state = Arc::clone(&accepting);
                 if !state.lock().unwrap().is_refusing {
-                    connections.spawn(pass(client, server, state));
+                    connections.spawn(pass(client, state));
                 }
                 while connections.try_join_next().is_some() {}
             }
@@ -76,6 +84,11 @@ impl TcpProxy {
     /// Removes the cut. Returns false if it has happened.
     pub fn take_cut(&self) -> bool {
         self.state.lock().unwrap().cut.take().is_some()
+    }
+
+    /// Passes new connections to another server. Those of a server that has ended are closed.
+    pub fn redirect(&self, server: &Path) {
+        self.state.lock().unwrap().server = server.to_owned();
     }
 
     /// Closes new connections at once, or accepts them again.
@@ -123,7 +136,8 @@ impl ProxyState {
 }
 
 /// Passes the bytes of a connection until an end closes it or it is cut.
-async fn pass(mut client: TcpStream, server: PathBuf, state: Arc<Mutex<ProxyState>>) {
+async fn pass(mut client: TcpStream, state: Arc<Mutex<ProxyState>>) {
+    let server = state.lock().unwrap().server.clone();
     let Ok(mut server) = UnixStream::connect(&server).await else { return };
     let (from_client, to_client) = client.split();
     let (from_server, to_server) = server.split();

@@ -19,8 +19,8 @@ use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::{Fault, RequestError, SessionId};
 use windlass_server::{RemoteHost, ServerAddress};
 use windlass_storage::postgres::{
-    InboxOp, NodeEndpoint, NodeRegistration, PostgresDatabase, PostgresNode, TenantId,
-    WaitingCounts,
+    Backlog, InboxOp, NodeEndpoint, NodeRegistration, ObjectStorage, PostgresDatabase,
+    PostgresNode, TenantId,
 };
 use windlass_storage::{Log, PostgresLog, StorageError};
 
@@ -39,6 +39,20 @@ const RECONNECT_INTERVAL: Duration = Duration::from_secs(2);
 const MAX_NODE_CONNECTIONS: usize = 64;
 /// Connections to the database, besides the one for the lease.
 const MAX_CONNECTIONS: usize = 16;
+/// The variables with the address and credentials of an object store.
+const OBJECT_VARIABLES: [&str; 9] = [
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_REGION",
+    "AWS_ENDPOINT",
+    "AWS_ALLOW_HTTP",
+    "AWS_ROLE_ARN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+];
+/// Limit for a request to the object store.
+const OBJECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The tenant of clients that are no users of a tenant.
 pub(crate) const DEFAULT_TENANT: &str = "default";
 
@@ -52,7 +66,7 @@ pub(crate) struct FleetNode {
     renewed_at: Arc<Mutex<Instant>>,
     renewal_failures: Arc<AtomicU64>,
     /// Sessions and operations of all nodes that wait, as they were a moment ago.
-    waiting: Arc<Mutex<WaitingCounts>>,
+    backlog: Arc<Mutex<Backlog>>,
     /// Connections to other nodes.
     remotes: Arc<Mutex<HashMap<Uuid, NodeConnection>>>,
 }
@@ -78,11 +92,11 @@ pub(crate) enum SessionPlace {
 impl FleetNode {
     /// Adds this process to the fleet of a database, and creates missing tables.
     pub(crate) async fn join(
-        url: &str,
+        (url, objects): (&str, Option<ObjectStorage>),
         (address, token): (String, &SecretString),
         capacity: u32,
     ) -> anyhow::Result<FleetNode> {
-        let database = open_database(url)?;
+        let database = open_database(url)?.with_object_storage(objects);
         database.migrate().await.context(
             "cannot use the database of `--fleet`. Check that it exists (`createdb`), that the \
              user owns it, and the password (PGPASSWORD, or PGPASSFILE with mode 600)",
@@ -109,7 +123,7 @@ impl FleetNode {
             log,
             renewed_at,
             renewal_failures: Arc::default(),
-            waiting: Arc::default(),
+            backlog: Arc::default(),
             remotes: Arc::default(),
         })
     }
@@ -123,7 +137,7 @@ impl FleetNode {
             log: Arc::new(self.node.log(tenant)),
             renewed_at: Arc::clone(&self.renewed_at),
             renewal_failures: Arc::clone(&self.renewal_failures),
-            waiting: Arc::clone(&self.waiting),
+            backlog: Arc::clone(&self.backlog),
             remotes: Arc::clone(&self.remotes),
         }
     }
@@ -139,14 +153,14 @@ impl FleetNode {
     }
 
     /// Returns how many sessions and operations of all nodes wait.
-    pub(crate) fn waiting(&self) -> WaitingCounts {
-        *lock(&self.waiting)
+    pub(crate) fn backlog(&self) -> Backlog {
+        *lock(&self.backlog)
     }
 
     /// Reads how many sessions and operations of all nodes wait.
-    pub(crate) async fn update_waiting(&self) -> Result<(), StorageError> {
-        let waiting = self.database.waiting().await?;
-        *lock(&self.waiting) = waiting;
+    pub(crate) async fn update_backlog(&self) -> Result<(), StorageError> {
+        let backlog = self.database.backlog().await?;
+        *lock(&self.backlog) = backlog;
         Ok(())
     }
 
@@ -269,6 +283,19 @@ pub(crate) fn open_database(url: &str) -> anyhow::Result<PostgresDatabase> {
     }
     PostgresDatabase::new(url, MAX_CONNECTIONS)
         .context("the URL of the database is not valid. It is like postgres://user@host/name")
+}
+
+/// Returns the object store with this URL, such as `s3://bucket/prefix`.
+pub(crate) fn open_object_store(url: &str) -> anyhow::Result<ObjectStorage> {
+    let variable = |name: &&'static str| Some((*name, LoadedProject::env_variable(name)?));
+    let variables: Vec<(&str, String)> = OBJECT_VARIABLES.iter().filter_map(variable).collect();
+    for (name, value) in &variables {
+        if matches!(*name, "AWS_SECRET_ACCESS_KEY" | "AWS_SESSION_TOKEN") {
+            crate::redact::add_secret(value);
+        }
+    }
+    let opened = ObjectStorage::open(url, &variables, OBJECT_TIMEOUT);
+    opened.context("the URL of the object store is not valid. It is like s3://bucket/prefix")
 }
 
 /// Returns the error of a request for an error of the database.

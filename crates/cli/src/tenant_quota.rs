@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use windlass_engine::SharedQuota;
 use windlass_protocol::mutex_lock::lock;
-use windlass_protocol::{Cost, TokenUsage};
+use windlass_protocol::{Cost, TokenUsage, UnixMillis};
 use windlass_storage::postgres::{OtherUsage, TenantId, TenantLimits, UsageCounts, UtcDay};
 
-const MILLIS_PER_DAY: u64 = 86_400_000;
 /// Days from the first day of the common era to 1970-01-01.
 const EPOCH_DAYS: i32 = 719_163;
 
@@ -34,7 +33,7 @@ struct QuotaState {
 
 /// Returns the day in UTC.
 pub(crate) fn today() -> UtcDay {
-    u32::try_from(now_millis().0 / MILLIS_PER_DAY).unwrap_or(u32::MAX)
+    u32::try_from(now_millis().0 / UnixMillis::PER_DAY).unwrap_or(u32::MAX)
 }
 
 impl TenantQuota {

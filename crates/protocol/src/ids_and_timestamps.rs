@@ -70,6 +70,10 @@ pub type LogSeq = u64;
 #[serde(transparent)]
 pub struct UnixMillis(pub u64);
 
+impl UnixMillis {
+    pub const PER_DAY: u64 = 24 * 60 * 60 * 1000;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,6 +16,19 @@ pub enum StorageError {
     /// Another process claimed the session later, or wrote to it without a claim.
     #[error("session {session} was taken over by another Windlass process")]
     Fenced { session: SessionId },
+    /// The database has lost the last facts of a session: it crashed before they were on the disk, or
+    /// a standby took over that did not have them.
+    #[error(
+        "the database lost the last facts of session {session} in a crash or a fail-over: it has \
+         {head} of {expected}. The session goes on from there"
+    )]
+    FactsGone {
+        session: SessionId,
+        /// The last position in the log.
+        head: LogSeq,
+        /// The last position that was written.
+        expected: LogSeq,
+    },
     /// The session does not exist.
     #[error("session {session} not found")]
     SessionNotFound { session: SessionId },
@@ -122,6 +135,19 @@ pub enum StorageError {
          runs and can be reached, then try again"
     )]
     Unavailable { seconds: u64, source: sqlx::Error },
+    /// The object store of a fleet failed.
+    #[error(
+        "the object store, which has the large outputs, failed: {source}. Check that it can be \
+         reached, then try again"
+    )]
+    ObjectStore { source: Box<object_store::Error> },
+    /// A blob is in an object store, and this process uses none.
+    #[error(
+        "the stored output {} is in an object store, and this node uses none. Start all nodes with \
+         the same `--object-store`",
+        blob.as_str()
+    )]
+    NoObjectStore { blob: BlobRef },
     /// The lease of this node ran out, so other nodes may claim its sessions.
     #[error(
         "this node has not renewed its lease in time, so other nodes may go on with its sessions. \

@@ -2,7 +2,8 @@
 
 use crate::session_rows::SessionRow;
 use crate::statement_batch::StatementBatch;
-use crate::{Log, SessionClaim, StorageError};
+use crate::{SessionClaim, StorageError};
+use async_trait::async_trait;
 use sqlx::sqlite::SqliteConnection;
 use std::fmt;
 use windlass_protocol::{
@@ -93,7 +94,7 @@ impl FactToInsert<'_> {
 
 /// Encodes facts for rows, and stores those that are too large as blobs.
 pub(crate) async fn encode_facts<'a>(
-    log: &impl Log,
+    store: &impl FactStore,
     facts: impl Iterator<Item = (UnixMillis, Option<&'a FactOrigin>, &'a Fact)> + Send,
 ) -> Result<Vec<FactToInsert<'a>>, StorageError> {
     let mut rows = Vec::new();
@@ -101,12 +102,19 @@ pub(crate) async fn encode_facts<'a>(
         let json = serde_json::to_string(fact)?;
         let (body, blob) = match json.len() <= MAX_ROW_BYTES {
             true => (Some(json), None),
-            false => (None, Some(log.put_blob(json.into_bytes()).await?)),
+            false => (None, Some(store.store_fact(json.into_bytes()).await?)),
         };
         let origin = origin.map(serde_json::to_string).transpose()?;
         rows.push(FactToInsert { at, origin, fact, body, blob });
     }
     Ok(rows)
+}
+
+/// Stores facts that are too large for a row.
+#[async_trait]
+pub(crate) trait FactStore: Sync {
+    /// Stores the JSON of a fact as a blob. It is on the disk when this returns.
+    async fn store_fact(&self, json: Vec<u8>) -> Result<BlobRef, StorageError>;
 }
 
 /// Appends facts in one transaction: all or none, and only if no other process has written or

@@ -12,7 +12,7 @@ use crate::database_open::{self, BUSY_TIMEOUT, open_database};
 use crate::fact_queries::{
     find_position, last_within_bytes, select_facts, select_facts_one_by_one,
 };
-use crate::fact_rows::{encode_facts, insert_facts};
+use crate::fact_rows::{FactStore, encode_facts, insert_facts};
 use crate::file_copies::{self, FileCopyStore};
 use crate::file_lock::lock_any_in_turn;
 use crate::like_pattern::like_pattern;
@@ -231,6 +231,13 @@ impl SqliteLog {
         };
         let row = row.filter(is_writer).ok_or(StorageError::Fenced { session })?;
         if row.is_intact() { Ok(row) } else { Err(StorageError::SessionDamaged { session }) }
+    }
+}
+
+#[async_trait]
+impl FactStore for SqliteLog {
+    async fn store_fact(&self, json: Vec<u8>) -> Result<BlobRef, StorageError> {
+        self.put_blob(json).await
     }
 }
 

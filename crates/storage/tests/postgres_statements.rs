@@ -11,8 +11,17 @@
 use std::path::Path;
 
 /// Tables whose rows belong to a tenant.
-const TENANT_TABLES: &[&str] =
-    &["session", "event", "inbox", "blob", "blob_use", "fleet_user", "access_token", "usage"];
+const TENANT_TABLES: &[&str] = &[
+    "session",
+    "event",
+    "inbox",
+    "blob",
+    "blob_use",
+    "object_removal",
+    "fleet_user",
+    "access_token",
+    "usage",
+];
 
 /// Statements about all sessions of a node, whatever their tenants, by a part of their text.
 const NODE_STATEMENTS: &[&str] = &[
@@ -20,7 +29,7 @@ const NODE_STATEMENTS: &[&str] = &[
     "FROM dead WHERE session.node = dead.id",
     // Numbers for operators.
     "WHERE session.node = node.id), extract(",
-    "count(*) FILTER (WHERE state = 4), coalesce(",
+    "count(*) FILTER (WHERE state = 3) FROM session",
     "SELECT due.number, due.seconds, queued.number",
 ];
 

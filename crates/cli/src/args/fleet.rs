@@ -120,18 +120,21 @@ pub(crate) struct TenantSetArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LimitArg<T>(pub(crate) Option<T>);
 
+impl<T> LimitArg<T> {
+    fn parse(text: &str, value: impl FnOnce(&str) -> Result<T, String>) -> Result<Self, String> {
+        match text {
+            "none" => Ok(LimitArg(None)),
+            text => Ok(LimitArg(Some(value(text)?))),
+        }
+    }
+}
+
 impl FromStr for LimitArg<u64> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<LimitArg<u64>, String> {
-        match text {
-            "none" => Ok(LimitArg(None)),
-            text => text
-                .parse()
-                .map(Some)
-                .map(LimitArg)
-                .map_err(|_| "a limit is a number, or `none`".to_owned()),
-        }
+        let is_invalid = |_| "a limit is a number, or `none`".to_owned();
+        LimitArg::parse(text, |text| text.parse().map_err(is_invalid))
     }
 }
 
@@ -139,10 +142,7 @@ impl FromStr for LimitArg<Cost> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<LimitArg<Cost>, String> {
-        match text {
-            "none" => Ok(LimitArg(None)),
-            text => super::parse_dollars(text).map(Some).map(LimitArg),
-        }
+        LimitArg::parse(text, super::parse_dollars)
     }
 }
 

@@ -55,6 +55,12 @@ pub(crate) struct ServeArgs {
     /// the same on all nodes; the folder itself is not shared.
     #[arg(long, value_name = "FOLDER", requires = "fleet")]
     pub(crate) checkouts: Option<PathBuf>,
+    /// Store outputs and files of 256 KiB and more in this bucket, such as `s3://bucket/prefix`
+    ///
+    /// The same on all nodes. The variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and
+    /// AWS_ENDPOINT have the credentials and the address.
+    #[arg(long, value_name = "URL", requires = "fleet")]
+    pub(crate) object_store: Option<String>,
     /// Seconds after which a session that does nothing and has no clients is closed
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]

@@ -143,12 +143,13 @@ impl Checkout<'_> {
         Ok(())
     }
 
-    /// Saves the files and branches, if they have changed since the last time.
+    /// Saves the files and branches, unless their digest is `saved_before`. Returns the digest.
     pub(super) async fn save(
         &self,
         point: SavePoint,
+        saved_before: Option<&str>,
         is_still_ours: impl AsyncFnOnce() -> bool,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<String> {
         let store = self.project.git();
         let head = self.fetch_branches().await?;
         let commit = self.head_commit(&head).await;
@@ -157,8 +158,8 @@ impl Checkout<'_> {
         let branches = String::from_utf8_lossy(&branches);
         let content = format!("{tree} {} {head}\n{branches}", commit.as_deref().unwrap_or("none"));
         let saved = BlobRef::for_bytes(content.as_bytes()).as_str().to_owned();
-        if self.read_state().saved.as_deref() == Some(&saved) {
-            return Ok(());
+        if saved_before == Some(&saved) {
+            return Ok(saved);
         }
         let message = CheckpointMessage { head, position: point.head, at: point.at, omitted };
         let message = message.to_text(point.session);
@@ -176,9 +177,7 @@ impl Checkout<'_> {
             self.push(&checkpoint).await?;
         }
         store.run(&["update-ref", &self.checkpoint(), &checkpoint]).await?;
-        let mut state = self.read_state();
-        state.saved = Some(saved);
-        self.write_state(&state)
+        Ok(saved)
     }
 
     /// Fetches the branches of the checkout into the store, and returns the one that it is at.

@@ -21,7 +21,7 @@ use checkout::{Checkout, RestoredTree};
 use folders::remove_stale_locks;
 use git::Git;
 use logged_changes::logged_versions;
-use saved_state::{CheckoutHead, CheckpointMessage};
+use saved_state::{CheckoutHead, CheckoutState, CheckpointMessage};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -134,13 +134,14 @@ impl Checkouts {
         is_still_ours: impl AsyncFnOnce() -> bool,
     ) -> anyhow::Result<()> {
         let checkout = self.find(folder)?;
-        let saved = checkout.save(point, is_still_ours).await;
-        let mut state = checkout.read_state();
-        if state.has_failed != saved.is_err() {
-            state.has_failed = saved.is_err();
+        let before = checkout.read_state();
+        let saved = checkout.save(point, before.saved.as_deref(), is_still_ours).await;
+        let mut state = CheckoutState { has_failed: saved.is_err(), ..before.clone() };
+        let result = saved.map(|saved| state.saved = Some(saved));
+        if state != before {
             checkout.write_state(&state)?;
         }
-        saved
+        result
     }
 
     /// Restores the checkout of a session that this node has claimed, unless the last fact of the

@@ -9,7 +9,7 @@ use windlass_protocol::{LogSeq, SessionId, UnixMillis};
 const MAX_EPOCHS: usize = 16;
 
 /// The state of a checkout on one machine, in a file beside it.
-#[derive(Default, Deserialize, Serialize)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct CheckoutState {
     /// Epochs of claims that worked in the folder since it was made here, oldest first.
     #[serde(default)]

@@ -157,8 +157,11 @@ impl SessionHub {
         else {
             return;
         };
-        if let Err(error) = checkouts.add_epoch(folder, handle.epoch) {
-            tracing::warn!(%error, "the claim of a checkout was not noted");
+        {
+            let _saving = open.saving.lock().await;
+            if let Err(error) = checkouts.add_epoch(folder, handle.epoch) {
+                tracing::warn!(%error, "the claim of a checkout was not noted");
+            }
         }
         let (mut activity, mut saved_at) = (handle.activity(), Instant::now());
         // Files change in turns only.

@@ -24,6 +24,7 @@ mod session_client;
 
 mod checkouts;
 mod database_failures;
+mod failover;
 mod killed_nodes;
 mod other_nodes;
 mod takeover;

@@ -15,6 +15,8 @@ use windlass_testkit::{ModelScript, ScriptedModel};
 pub struct TestFleet {
     pub database: PostgresServer,
     pub model: ScriptedModel,
+    /// The URL at which nodes reach the database.
+    pub url: String,
     folder: tempfile::TempDir,
 }
 
@@ -32,12 +34,16 @@ impl TestFleet {
     }
 
     pub fn with_model(script: ModelScript) -> TestFleet {
-        let database = PostgresServer::start(&[]);
+        TestFleet::with_database(PostgresServer::start(&[]), script)
+    }
+
+    pub fn with_database(database: PostgresServer, script: ModelScript) -> TestFleet {
         database.create_database("fleet");
+        let url = database.url("fleet");
         // The sandbox replaces `/tmp`.
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         std::fs::create_dir(folder.path().join("project")).unwrap();
-        TestFleet { database, model: ScriptedModel::start(script), folder }
+        TestFleet { database, model: ScriptedModel::start(script), url, folder }
     }
 
     /// Returns the folder that all nodes see.
@@ -64,8 +70,8 @@ impl TestFleet {
         for folder in [&checkouts, &disk] {
             std::fs::create_dir_all(folder).unwrap();
         }
-        let (url, project) = (self.database.url("fleet"), self.project());
-        let serve = ["serve", "--fleet", &url, "--listen", "127.0.0.1:0", "--root"];
+        let (url, project) = (&self.url, self.project());
+        let serve = ["serve", "--fleet", url, "--listen", "127.0.0.1:0", "--root"];
         let folders = [project.to_str().unwrap(), "--checkouts", checkouts.to_str().unwrap()];
         let inner = env.windlass(&[&serve[..], &folders].concat());
         let mut command = std::process::Command::new("unshare");
@@ -127,8 +133,8 @@ impl TestFleet {
     }
 
     fn start_process(&self, env: &TestEnv, arguments: &[&str]) -> TestServer {
-        let (url, project) = (self.database.url("fleet"), self.project());
-        let fleet = ["--fleet", &url, "--root", project.to_str().unwrap()];
+        let (url, project) = (&self.url, self.project());
+        let fleet = ["--fleet", url, "--root", project.to_str().unwrap()];
         TestServer::start(env, &[&fleet[..], arguments].concat())
     }
 

@@ -67,9 +67,15 @@ impl SessionClient {
     /// Returns the next item of the stream, and keeps its fact.
     pub async fn next_item(&mut self) -> SessionStreamItem {
         let item = soon(self.items.next()).await.expect("the stream goes on");
-        if let SessionStreamItem::Fact(record, cursor) = &item {
-            self.facts.push((**record).clone());
-            self.cursor = Some(cursor.clone());
+        match &item {
+            SessionStreamItem::Fact(record, cursor) => {
+                self.facts.push((**record).clone());
+                self.cursor = Some(cursor.clone());
+            }
+            SessionStreamItem::Reset(reset) => self
+                .facts
+                .retain(|record| record.session != reset.session || record.seq <= reset.to.seq),
+            _ => {}
         }
         item
     }

@@ -60,7 +60,7 @@ CREATE TABLE session (
   id            uuid NOT NULL,                -- version 7: begins with its time
   epoch         bigint NOT NULL,              -- a time; grows with every claim, and appends carry it
   node          uuid,                         -- the node that may write, if its lease is valid
-  state         smallint NOT NULL DEFAULT 0,  -- 0 idle, 1 due, 2 claimed, 3 waiting for a user, 4 poisoned
+  state         smallint NOT NULL DEFAULT 0,  -- 0 idle, 1 due, 2 claimed, 3 waiting for a user, 4 failed repeatedly
   due           timestamptz,                  -- since when it waits for a node; kept by a claim
   attempts      integer NOT NULL DEFAULT 0,   -- claims since the last progress or release
   head          bigint NOT NULL DEFAULT 0,    -- last position in the log
@@ -83,7 +83,7 @@ CREATE TABLE session (
 CREATE INDEX session_used   ON session (tenant, used DESC, id DESC);
 CREATE INDEX session_due    ON session (due) WHERE state = 1;
 CREATE INDEX session_node   ON session (node) WHERE node IS NOT NULL;
-CREATE INDEX session_poisoned ON session (tenant) WHERE state = 4;
+CREATE INDEX session_failed ON session (tenant) WHERE state = 4;
 CREATE INDEX session_parent ON session (tenant, parent) WHERE parent IS NOT NULL;
 
 CREATE TABLE event (
@@ -128,7 +128,8 @@ CREATE TABLE blob (
   name   text NOT NULL COLLATE "C",           -- SHA-256 of the plain bytes
   size   bigint NOT NULL,                     -- of the plain bytes
   at     timestamptz NOT NULL DEFAULT now(),  -- when it was last stored
-  body   bytea NOT NULL,                      -- a zstd frame
+  body   bytea,                               -- a zstd frame, or
+  object text,                                -- the key of the object that contains it
   PRIMARY KEY (tenant, name)
 );
 ALTER TABLE blob ALTER COLUMN body SET STORAGE EXTERNAL;
@@ -140,3 +141,12 @@ CREATE TABLE blob_use (
   PRIMARY KEY (tenant, blob, session)
 );
 CREATE INDEX blob_use_session ON blob_use (tenant, session);
+
+-- Objects that are to be removed: those that blobs no longer need, and new ones until their blob is
+-- stored. A new one is not removed before that must have happened.
+CREATE TABLE object_removal (
+  tenant uuid NOT NULL,
+  key    text NOT NULL,
+  at     timestamptz NOT NULL,                -- when it may be removed
+  PRIMARY KEY (tenant, key)
+);

@@ -16,6 +16,7 @@ use crate::session_rows::stored_cost;
 use crate::{SessionClaim, StorageError};
 use sqlx::Row;
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use tokio::time::Instant;
 use uuid::Uuid;
 use windlass_protocol::{BlobRef, Fact, FactOrigin, LogSeq, RecordCheck, UnixMillis};
@@ -70,7 +71,7 @@ struct AppendBatch<'a> {
     ops: Vec<Uuid>,
 }
 
-/// The state of an append whose answer was lost.
+/// The state of an append that may have been written.
 enum AppendState {
     Written,
     NotWritten,
@@ -148,11 +149,8 @@ impl PostgresLog {
                 times.add(start.elapsed());
                 return Ok(());
             }
-            if !is_answer_lost {
-                count(&counters.fenced_appends);
-                return Err(batch.fenced());
-            }
             match self.look_up_batch(batch, &mut retry).await {
+                Ok(_) if !is_answer_lost => return Err(batch.fenced()),
                 Ok(AppendState::Written) => {
                     let session = batch.session();
                     tracing::info!(%session, "an append without an answer was written");
@@ -162,8 +160,10 @@ impl PostgresLog {
                 }
                 Ok(AppendState::NotWritten) => count(&counters.lost_answers_repeated),
                 Err(error) => {
-                    if let StorageError::Fenced { .. } = error {
-                        count(&counters.fenced_appends);
+                    match error {
+                        StorageError::Fenced { .. } => count(&counters.fenced_appends),
+                        StorageError::FactsGone { .. } => count(&counters.shortened_logs),
+                        _ => {}
                     }
                     return Err(error);
                 }
@@ -171,7 +171,7 @@ impl PostgresLog {
         }
     }
 
-    /// Finds out whether an append was written whose answer was lost.
+    /// Finds out whether an append was written that may have been.
     async fn look_up_batch(
         &self,
         batch: &AppendBatch<'_>,
@@ -196,9 +196,13 @@ impl PostgresLog {
         {
             return Ok(AppendState::Written);
         }
-        match head == batch.expected {
-            true => Ok(AppendState::NotWritten),
-            false => Err(batch.fenced()),
+        match head.cmp(&batch.expected) {
+            Ordering::Less => {
+                let (session, expected) = (batch.session(), batch.expected);
+                Err(StorageError::FactsGone { session, head, expected })
+            }
+            Ordering::Equal => Ok(AppendState::NotWritten),
+            Ordering::Greater => Err(batch.fenced()),
         }
     }
 }

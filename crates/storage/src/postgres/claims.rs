@@ -224,7 +224,7 @@ impl PostgresLog {
     }
 
     /// Stores an operation for a session that this node does not have. It is on the disk when this
-    /// returns. A poisoned session is due again, because a user asks for it. An operation that is already stored is not stored again.
+    /// returns. A session that failed repeatedly is due again, because a user asks for it. An operation that is already stored is not stored again.
     pub async fn enqueue(&self, session: SessionId, op: &InboxOp) -> Result<(), StorageError> {
         let query = || {
             sqlx::query(

@@ -15,6 +15,8 @@ pub struct NodeCounters {
     /// Appends that are flushed by a later commit.
     pub(super) other_appends: TimeHistogram,
     pub(super) fenced_appends: AtomicU64,
+    /// Sessions of which the database has lost facts.
+    pub(super) shortened_logs: AtomicU64,
     /// Appends without an answer that had been written.
     pub(super) lost_answers_written: AtomicU64,
     /// Appends without an answer that had to be repeated.
@@ -31,6 +33,7 @@ pub struct NodeCounts {
     pub flushed_appends: TimeCounts,
     pub other_appends: TimeCounts,
     pub fenced_appends: u64,
+    pub shortened_logs: u64,
     pub lost_answers_written: u64,
     pub lost_answers_repeated: u64,
     pub opened_claims: u64,
@@ -59,6 +62,7 @@ impl NodeCounters {
             flushed_appends: self.flushed_appends.counts(),
             other_appends: self.other_appends.counts(),
             fenced_appends: number(&self.fenced_appends),
+            shortened_logs: number(&self.shortened_logs),
             lost_answers_written: number(&self.lost_answers_written),
             lost_answers_repeated: number(&self.lost_answers_repeated),
             opened_claims: number(&self.opened_claims),

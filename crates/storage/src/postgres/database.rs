@@ -3,6 +3,7 @@
 
 use super::connection_errors::{ConnectionRetry, is_connection_lost};
 use super::connection_pool::{BusyConnection, ConnectionPool};
+use super::object_storage::ObjectStorage;
 use crate::StorageError;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow, Postgres};
 use sqlx::query::Query;
@@ -44,6 +45,8 @@ pub struct PostgresDatabase {
     lease_pool: ConnectionPool,
     /// True once no statement may be executed any more.
     is_abandoned: Arc<watch::Sender<bool>>,
+    /// The store of large blobs, if the fleet uses one.
+    pub(super) objects: Option<ObjectStorage>,
     /// True if a pooler may give each transaction to another connection of the server, so that
     /// there are no prepared statements.
     is_behind_pooler: bool,
@@ -73,8 +76,15 @@ impl PostgresDatabase {
             pool: ConnectionPool::new(options, max_connections, ACQUIRE_TIMEOUT),
             lease_pool: ConnectionPool::new(lease_options, 1, LEASE_TIMEOUT),
             is_abandoned: Arc::default(),
+            objects: None,
             is_behind_pooler,
         })
+    }
+
+    /// Returns the same database with a store for large blobs.
+    #[must_use]
+    pub fn with_object_storage(self, objects: Option<ObjectStorage>) -> PostgresDatabase {
+        PostgresDatabase { objects, ..self }
     }
 
     /// Executes a statement and returns its rows. If this fails, the statement may still have been
@@ -132,8 +142,7 @@ impl PostgresDatabase {
             transaction.commit().await?;
             Ok(rows)
         };
-        let fetched = tokio::time::timeout(timeout, fetched).await;
-        let fetched = fetched.unwrap_or_else(|_| Err(answer_timeout()));
+        let fetched = answer_within(timeout, fetched).await;
         let is_usable = match &fetched {
             Ok(_) => true,
             Err(error) => !self.is_behind_pooler && !is_connection_lost(error),
@@ -150,11 +159,8 @@ impl PostgresDatabase {
         let is_persistent = !self.is_behind_pooler;
         let is_abandoned = Arc::clone(&self.is_abandoned);
         let mut transaction = StatementTransaction { connection, is_persistent, is_abandoned };
-        let begun = tokio::time::timeout(ANSWER_TIMEOUT, transaction.execute_script("BEGIN"));
-        let begun = unless_abandoned(&self.is_abandoned, async {
-            begun.await.unwrap_or_else(|_| Err(answer_timeout()))
-        });
-        begun.await?;
+        let begun = answer_within(ANSWER_TIMEOUT, transaction.execute_script("BEGIN"));
+        unless_abandoned(&self.is_abandoned, begun).await?;
         Ok(transaction)
     }
 
@@ -186,11 +192,7 @@ impl StatementTransaction {
     ) -> Result<Vec<PgRow>, sqlx::Error> {
         let query = query.persistent(self.is_persistent);
         let fetched = query.fetch_all(self.connection.get());
-        unless_abandoned(&self.is_abandoned, async {
-            let fetched = tokio::time::timeout(ANSWER_TIMEOUT, fetched).await;
-            fetched.unwrap_or_else(|_| Err(answer_timeout()))
-        })
-        .await
+        unless_abandoned(&self.is_abandoned, answer_within(ANSWER_TIMEOUT, fetched)).await
     }
 
     /// Executes statements without arguments.
@@ -206,8 +208,7 @@ impl StatementTransaction {
     }
 
     pub(super) async fn commit(mut self) -> Result<(), sqlx::Error> {
-        let committed = tokio::time::timeout(ANSWER_TIMEOUT, self.execute_script("COMMIT")).await;
-        committed.unwrap_or_else(|_| Err(answer_timeout()))?;
+        answer_within(ANSWER_TIMEOUT, self.execute_script("COMMIT")).await?;
         self.connection.return_to_pool();
         Ok(())
     }
@@ -226,8 +227,13 @@ async fn unless_abandoned<T>(
     }
 }
 
-fn answer_timeout() -> sqlx::Error {
-    sqlx::Error::Io(std::io::ErrorKind::TimedOut.into())
+/// Returns the result of a statement, or fails after a time limit.
+async fn answer_within<T>(
+    limit: Duration,
+    statement: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    let timed_out = |_| Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()));
+    tokio::time::timeout(limit, statement).await.unwrap_or_else(timed_out)
 }
 
 /// Removes the parameter `pgbouncer` from a URL, and returns whether it was `true`.

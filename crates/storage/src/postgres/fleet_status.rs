@@ -21,31 +21,26 @@ pub struct NodeStatus {
     pub lease_seconds: f64,
 }
 
-/// The number of sessions in each state, and how long the oldest ones wait.
+/// The number of sessions in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SessionCounts {
     pub idle: u64,
-    pub due: u64,
     pub open: u64,
-    pub waiting: u64,
-    pub poisoned: u64,
-    /// Seconds for which the oldest due session waits for a node.
-    pub due_seconds: f64,
-    pub queued_ops: u64,
-    /// Seconds for which the oldest queued operation waits.
-    pub queued_seconds: f64,
+    pub waiting_for_user: u64,
+    pub backlog: Backlog,
 }
 
-/// Sessions and operations that wait.
+/// Sessions and operations that wait for a node, and how long the oldest ones have waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct WaitingCounts {
+pub struct Backlog {
     pub due: u64,
     /// Seconds for which the oldest due session waits for a node.
     pub due_seconds: f64,
     pub queued_ops: u64,
     /// Seconds for which the oldest queued operation waits.
     pub queued_seconds: f64,
-    pub poisoned: u64,
+    /// Sessions that failed three times and wait until a user opens them.
+    pub failed: u64,
 }
 
 /// The standbys of the database, which survive its machine.
@@ -76,23 +71,19 @@ const NODES_QUERY: &str = "
     FROM node ORDER BY address, id";
 
 const COUNTS_QUERY: &str = "
-    SELECT count(*) FILTER (WHERE state = 0), count(*) FILTER (WHERE state = 1),
-      count(*) FILTER (WHERE state = 2), count(*) FILTER (WHERE state = 3),
-      count(*) FILTER (WHERE state = 4),
-      coalesce(extract(epoch FROM now() - min(due) FILTER (WHERE state = 1)), 0)::float8,
-      (SELECT count(*) FROM inbox),
-      coalesce((SELECT extract(epoch FROM now() - min(queued_at)) FROM inbox), 0)::float8
+    SELECT count(*) FILTER (WHERE state = 0), count(*) FILTER (WHERE state = 2),
+      count(*) FILTER (WHERE state = 3)
     FROM session WHERE head > 0";
 
-const WAITING_QUERY: &str = "
-    SELECT due.number, due.seconds, queued.number, queued.seconds, poisoned.number
+const BACKLOG_QUERY: &str = "
+    SELECT due.number, due.seconds, queued.number, queued.seconds, failed.number
     FROM (SELECT count(*) AS number,
         coalesce(extract(epoch FROM now() - min(due)), 0)::float8 AS seconds
       FROM session WHERE state = 1) AS due,
       (SELECT count(*) AS number,
         coalesce(extract(epoch FROM now() - min(queued_at)), 0)::float8 AS seconds
       FROM inbox) AS queued,
-      (SELECT count(*) AS number FROM session WHERE state = 4) AS poisoned";
+      (SELECT count(*) AS number FROM session WHERE state = 4) AS failed";
 
 /// Users without the right see the standbys, but not their state.
 const REPLICATION_QUERY: &str = "
@@ -123,13 +114,9 @@ impl PostgresDatabase {
         let count = |column: usize| row.try_get::<i64, _>(column).map(|count| count as u64);
         let sessions = SessionCounts {
             idle: count(0)?,
-            due: count(1)?,
-            open: count(2)?,
-            waiting: count(3)?,
-            poisoned: count(4)?,
-            due_seconds: row.try_get(5)?,
-            queued_ops: count(6)?,
-            queued_seconds: row.try_get(7)?,
+            open: count(1)?,
+            waiting_for_user: count(2)?,
+            backlog: self.backlog().await?,
         };
         let rows = self.fetch_with_retries(|| sqlx::query(REPLICATION_QUERY)).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
@@ -145,16 +132,16 @@ impl PostgresDatabase {
     }
 
     /// Returns how many sessions and operations wait, without a look at those that do not.
-    pub async fn waiting(&self) -> Result<WaitingCounts, StorageError> {
-        let rows = self.fetch_with_retries(|| sqlx::query(WAITING_QUERY)).await?;
+    pub async fn backlog(&self) -> Result<Backlog, StorageError> {
+        let rows = self.fetch_with_retries(|| sqlx::query(BACKLOG_QUERY)).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
         let count = |column: usize| row.try_get::<i64, _>(column).map(|count| count as u64);
-        Ok(WaitingCounts {
+        Ok(Backlog {
             due: count(0)?,
             due_seconds: row.try_get(1)?,
             queued_ops: count(2)?,
             queued_seconds: row.try_get(3)?,
-            poisoned: count(4)?,
+            failed: count(4)?,
         })
     }
 

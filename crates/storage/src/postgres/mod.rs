@@ -20,6 +20,7 @@ mod delete;
 mod fleet_status;
 mod migrations;
 mod nodes;
+mod object_storage;
 mod quotas;
 mod read;
 mod team;
@@ -29,8 +30,9 @@ pub use claim_registry::TenantId;
 pub use claims::{DueSession, InboxOp, NodeEndpoint, SessionFolder};
 pub use counters::{NodeCounters, NodeCounts, TIME_BOUNDS, TimeCounts};
 pub use database::{PoolState, PostgresDatabase};
-pub use fleet_status::{FleetStatus, NodeStatus, Replication, SessionCounts, WaitingCounts};
+pub use fleet_status::{Backlog, FleetStatus, NodeStatus, Replication, SessionCounts};
 pub use nodes::{NodeRegistration, PostgresNode, SweepReport};
+pub use object_storage::ObjectStorage;
 pub use quotas::{OtherUsage, TenantLimits, UsageCounts, UtcDay};
 pub use team::{
     NewUserToken, TeamChange, TenantCounts, TenantRow, UserRow, UserTokenRow, ValidToken,

@@ -45,7 +45,7 @@ pub struct SweepReport {
     /// Sessions that wait for a node now.
     pub due: u64,
     /// Sessions that were claimed several times without any progress. No node claims them as due.
-    pub poisoned: u64,
+    pub failed: u64,
 }
 
 /// A node of a fleet. Clones are the same node.
@@ -219,7 +219,7 @@ impl PostgresNode {
         };
         let rows = self.state.database.fetch_with_retries(query).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
-        let (due, poisoned): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+        let (due, failed): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
         let query = || {
             // A release that waited for the row of the session may have missed an operation that
             // was queued meanwhile.
@@ -231,7 +231,7 @@ impl PostgresNode {
             )
         };
         let queued = self.state.database.fetch_with_retries(query).await?.len();
-        Ok(SweepReport { due: due as u64 + queued as u64, poisoned: poisoned as u64 })
+        Ok(SweepReport { due: due as u64 + queued as u64, failed: failed as u64 })
     }
 }
 

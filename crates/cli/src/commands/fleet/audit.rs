@@ -7,7 +7,6 @@ use windlass_protocol::display_text::{format_age, to_one_line, truncate_chars};
 use windlass_protocol::{ApprovalScope, Fact, PermissionAnswer, UnixMillis};
 use windlass_storage::postgres::{PostgresDatabase, UserAnswer};
 
-const MILLIS_PER_DAY: u64 = 86_400_000;
 /// Maximum length of a question or an answer in the list.
 const MAX_TEXT_CHARS: usize = 200;
 
@@ -18,7 +17,7 @@ pub(super) async fn print_answers(
     (limit, is_json): (u32, bool),
 ) -> anyhow::Result<()> {
     let now = now_millis();
-    let since = UnixMillis(now.0.saturating_sub(u64::from(days) * MILLIS_PER_DAY));
+    let since = UnixMillis(now.0.saturating_sub(u64::from(days) * UnixMillis::PER_DAY));
     let answers = database.user_answers(since, tenant, limit).await?;
     if is_json {
         let row = |answer: &UserAnswer| {

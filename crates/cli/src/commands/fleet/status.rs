@@ -5,7 +5,7 @@ use anyhow::bail;
 use serde_json::json;
 use windlass_protocol::display_text::pluralize;
 use windlass_storage::postgres::{
-    FleetStatus, NodeStatus, PostgresDatabase, Replication, SessionCounts,
+    Backlog, FleetStatus, NodeStatus, PostgresDatabase, Replication, SessionCounts,
 };
 
 /// Prints the state of a fleet.
@@ -40,20 +40,21 @@ fn describe_node(node: &NodeStatus) -> String {
 }
 
 fn describe_sessions(sessions: &SessionCounts) -> String {
-    let SessionCounts { idle, due, open, waiting, poisoned, queued_ops, .. } = sessions;
-    let mut text = format!("sessions: {open} open, {idle} idle, {waiting} waiting for their user");
+    let SessionCounts { idle, open, waiting_for_user, backlog } = sessions;
+    let mut text =
+        format!("sessions: {open} open, {idle} idle, {waiting_for_user} waiting for their user");
+    let Backlog { due, due_seconds, queued_ops, queued_seconds, failed } = backlog;
     if *due > 0 {
-        let seconds = sessions.due_seconds;
-        text.push_str(&format!(", {due} waiting for a node (for up to {seconds:.0} s)"));
+        text.push_str(&format!(", {due} waiting for a node (for up to {due_seconds:.0} s)"));
     }
-    if *poisoned > 0 {
+    if *failed > 0 {
         text.push_str(&format!(
-            ", {poisoned} that failed three times and wait until a user opens them"
+            ", {failed} that failed three times and wait until a user opens them"
         ));
     }
     if *queued_ops > 0 {
         let count = pluralize(*queued_ops as usize, "operation");
-        text.push_str(&format!("; {count} queued for up to {:.0} s", sessions.queued_seconds));
+        text.push_str(&format!("; {count} queued for up to {queued_seconds:.0} s"));
     }
     text
 }
@@ -72,16 +73,8 @@ fn describe_replication(replication: Replication) -> &'static str {
 }
 
 fn status_json(status: &FleetStatus) -> serde_json::Value {
-    let SessionCounts {
-        idle,
-        due,
-        open,
-        waiting,
-        poisoned,
-        due_seconds,
-        queued_ops,
-        queued_seconds,
-    } = status.sessions;
+    let SessionCounts { idle, open, waiting_for_user, backlog } = status.sessions;
+    let Backlog { due, due_seconds, queued_ops, queued_seconds, failed } = backlog;
     let node = |node: &NodeStatus| {
         json!({
             "id": node.id, "address": node.address, "version": node.version,
@@ -98,8 +91,8 @@ fn status_json(status: &FleetStatus) -> serde_json::Value {
     json!({
         "nodes": status.nodes.iter().map(node).collect::<Vec<_>>(),
         "sessions": {
-            "idle": idle, "due": due, "open": open, "waiting": waiting, "poisoned": poisoned,
-            "due_seconds": due_seconds,
+            "idle": idle, "due": due, "open": open, "waiting_for_user": waiting_for_user,
+            "failed": failed, "due_seconds": due_seconds,
         },
         "queue": { "operations": queued_ops, "seconds": queued_seconds },
         "replication": replication,

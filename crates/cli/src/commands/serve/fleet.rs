@@ -83,7 +83,9 @@ pub(super) async fn join(
     };
     let capacity = setup.args.capacity;
     loop {
-        match FleetNode::join(url, (address.clone(), &token), capacity).await {
+        match FleetNode::join((url, setup.objects.clone()), (address.clone(), &token), capacity)
+            .await
+        {
             Ok(node) => {
                 let place = if address.is_empty() { "without an address" } else { &address };
                 output::print_note(&format!(
@@ -232,10 +234,10 @@ async fn sweep(node: &FleetNode) -> Result<(), StorageError> {
             windlass_protocol::display_text::pluralize(report.due as usize, "session"),
         ));
     }
-    if report.poisoned > 0 {
+    if report.failed > 0 {
         output::print_note(&format!(
             "{} that ended several nodes are resumed only when a user opens them",
-            windlass_protocol::display_text::pluralize(report.poisoned as usize, "session"),
+            windlass_protocol::display_text::pluralize(report.failed as usize, "session"),
         ));
     }
     Ok(())

@@ -103,6 +103,11 @@ impl Collector for FleetMetrics {
             counts.fenced_appends,
         )?;
         encoder.counter(
+            "windlass_fleet_shortened_logs",
+            "Sessions of which the database has lost facts in a crash or a fail-over",
+            counts.shortened_logs,
+        )?;
+        encoder.counter(
             "windlass_fleet_opened_claims",
             "Sessions that were claimed because a client opened them",
             counts.opened_claims,
@@ -122,20 +127,20 @@ impl Collector for FleetMetrics {
             "Attempts to renew the lease that have failed",
             fleet.renewal_failures(),
         )?;
-        let waiting = fleet.waiting();
+        let backlog = fleet.backlog();
         for (name, help, value) in [
-            ("due_sessions", "Sessions of all nodes that wait for a node", waiting.due as f64),
-            ("due_seconds", "Time for which the oldest of them waits", waiting.due_seconds),
+            ("due_sessions", "Sessions of all nodes that wait for a node", backlog.due as f64),
+            ("due_seconds", "Time for which the oldest of them waits", backlog.due_seconds),
             (
                 "queued_operations",
                 "Operations of all nodes that wait for a session",
-                waiting.queued_ops as f64,
+                backlog.queued_ops as f64,
             ),
-            ("queued_seconds", "Time for which the oldest of them waits", waiting.queued_seconds),
+            ("queued_seconds", "Time for which the oldest of them waits", backlog.queued_seconds),
             (
-                "poisoned_sessions",
+                "failed_sessions",
                 "Sessions that failed three times and wait until a user opens them",
-                waiting.poisoned as f64,
+                backlog.failed as f64,
             ),
         ] {
             encoder.gauge(&format!("windlass_fleet_{name}"), help, value)?;

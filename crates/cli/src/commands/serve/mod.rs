@@ -18,6 +18,7 @@ pub(crate) use tokens::describe_expiry;
 
 use crate::args::{ServeArgs, ServeCommand};
 use crate::checkouts::Checkouts;
+use crate::fleet_node;
 use crate::setup::LoadedProject;
 use crate::terminal::output;
 use crate::terminal::question_queue::ServerSignals;
@@ -38,6 +39,7 @@ use windlass_protocol::{ClientKind, Fault};
 use windlass_server::{
     ApiServer, FrontendService, ServerConfig, SocketEndpoint, TcpEndpoint, TcpSecurity, TlsIdentity,
 };
+use windlass_storage::postgres::ObjectStorage;
 
 /// Time for sessions to end when the lease of the node was lost. With the time without a renewal, it
 /// is shorter than the lease.
@@ -76,9 +78,11 @@ pub(crate) async fn run_serve(args: ServeArgs) -> anyhow::Result<CliExit> {
     if let Some(checkouts) = &checkouts {
         dirs.checkouts = checkouts.folders();
     }
+    let objects = args.object_store.as_deref().map(fleet_node::open_object_store).transpose()?;
     let setup = ServeSetup {
         roots,
         checkouts,
+        objects,
         security: tcp_security(&args)?,
         args,
         dirs,
@@ -103,6 +107,8 @@ struct ServeSetup {
     roots: Vec<PathBuf>,
     /// The checkouts of sessions, if they have their own.
     checkouts: Option<Arc<Checkouts>>,
+    /// The store of large blobs, if the fleet has one.
+    objects: Option<ObjectStorage>,
     security: TcpSecurity,
     files: ServerFiles,
     socket: PathBuf,

@@ -89,7 +89,7 @@ impl TenantHubs {
             }
         }
         self.share_usage(fleet, &tenants).await?;
-        fleet.update_waiting().await?;
+        fleet.update_backlog().await?;
         // They are shut down with the others if this one is not waited for.
         lock(&self.closing).extend(closed.iter().cloned());
         join_all(closed.iter().map(|hub| hub.shut_down(CLOSE_TIMEOUT))).await;

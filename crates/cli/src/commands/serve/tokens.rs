@@ -17,8 +17,6 @@ use windlass_server::{
     TokenRow,
 };
 
-const MILLIS_PER_DAY: u64 = 86_400_000;
-
 /// The file of the tokens.
 struct TokenFile(ServerFiles);
 
@@ -100,7 +98,7 @@ pub(super) async fn run_token(
     let tokens = TokenSource::open(files).await?;
     match command {
         ServeTokenCommand::Add { name, right, days } => {
-            let ends = |days| UnixMillis(now_millis().0 + u64::from(days) * MILLIS_PER_DAY);
+            let ends = |days| UnixMillis(now_millis().0 + u64::from(days) * UnixMillis::PER_DAY);
             let (right, expires_at) = (right.into(), days.map(ends));
             let request = NewTokenRequest { name: name.clone(), right, expires_at };
             let token = tokens.add(request).await?;
@@ -142,7 +140,7 @@ pub(crate) fn describe_expiry(expires_at: Option<UnixMillis>) -> String {
     let now = now_millis();
     match expires_at {
         Some(at) if at <= now => "expired".to_owned(),
-        Some(at) => format!("expires in {} d", (at.0 - now.0).div_ceil(MILLIS_PER_DAY)),
+        Some(at) => format!("expires in {} d", (at.0 - now.0).div_ceil(UnixMillis::PER_DAY)),
         None => "does not expire".to_owned(),
     }
 }
