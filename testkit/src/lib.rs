@@ -20,6 +20,8 @@ pub mod log_grammar;
 pub mod mock_http_server;
 pub mod mock_oauth_server;
 pub mod model_script;
+#[cfg(unix)]
+pub mod patroni_cluster;
 pub mod peak_memory;
 #[cfg(unix)]
 pub mod postgres_server;

@@ -23,9 +23,9 @@ wait "$server"
 
 /// A user and group for the server, which does not run as root.
 #[derive(Clone, Copy)]
-struct ServerUser {
-    uid: u32,
-    gid: u32,
+pub(crate) struct ServerUser {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
 }
 
 /// A running PostgreSQL server with an empty cluster.
@@ -34,6 +34,8 @@ pub struct PostgresServer {
     programs: PathBuf,
     user: Option<ServerUser>,
     settings: Vec<String>,
+    /// A file with the difference between its clock and the real one, if it has one of its own.
+    clock: Option<PathBuf>,
     /// The shell that supervises the server.
     supervisor: Option<Child>,
 }
@@ -48,6 +50,23 @@ impl PostgresServer {
         run(command);
         server.start_again();
         server
+    }
+
+    /// Starts a server whose clock can be set, with `libfaketime`.
+    pub fn start_with_clock() -> PostgresServer {
+        let mut server = PostgresServer::start(&[]);
+        server.stop();
+        server.clock = Some(server.folder.path().join("clock"));
+        server.set_clock("+0");
+        server.start_again();
+        server
+    }
+
+    /// Sets the difference between the server's clock and the real one, such as `+1h`.
+    pub fn set_clock(&self, difference: &str) {
+        let clock = self.clock.as_ref().expect("the server has a clock of its own");
+        std::fs::write(clock, difference).unwrap();
+        std::fs::set_permissions(clock, PermissionsExt::from_mode(0o644)).unwrap();
     }
 
     /// Creates a copy of the cluster, and starts a server that follows this one.
@@ -86,7 +105,7 @@ impl PostgresServer {
         }
         let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
         let programs = postgres_programs();
-        PostgresServer { folder, programs, user, settings, supervisor: None }
+        PostgresServer { folder, programs, user, settings, clock: None, supervisor: None }
     }
 
     /// Starts the server of a cluster that was stopped or killed.
@@ -101,6 +120,10 @@ impl PostgresServer {
         }
         for setting in &self.settings {
             command.args(["-c", setting]);
+        }
+        if let Some(clock) = &self.clock {
+            command.env("LD_PRELOAD", faketime_library()).env("FAKETIME_TIMESTAMP_FILE", clock);
+            command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         }
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
         self.supervisor = Some(command.spawn().unwrap());
@@ -203,13 +226,21 @@ impl Drop for PostgresServer {
     }
 }
 
+/// Returns the library that sets the clock of a process.
+pub fn faketime_library() -> PathBuf {
+    let folders = std::fs::read_dir("/usr/lib").unwrap().flatten();
+    let libraries = folders.map(|folder| folder.path().join("faketime/libfaketime.so.1"));
+    let library = libraries.into_iter().find(|library| library.exists());
+    library.expect("faketime is needed: apt-get install faketime")
+}
+
 fn run(mut command: Command) {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// Returns the folder of the programs of the newest installed PostgreSQL.
-fn postgres_programs() -> PathBuf {
+pub(crate) fn postgres_programs() -> PathBuf {
     let folder = Path::new("/usr/lib/postgresql");
     let versions = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let newest = versions
@@ -221,7 +252,7 @@ fn postgres_programs() -> PathBuf {
 }
 
 /// Returns the user `postgres` if the test runs as root.
-fn server_user() -> Option<ServerUser> {
+pub(crate) fn server_user() -> Option<ServerUser> {
     if !rustix::process::geteuid().is_root() {
         return None;
     }

@@ -47,7 +47,8 @@ const PACKAGE_RUN: (&str, &str) =
 
 /// Nodes that are killed for five minutes. They need PostgreSQL, so they are ignored.
 const FLEET_RUN: (&str, &str) = (
-    "a fleet whose nodes are killed, and connections to its database that are cut at every byte",
+    "a fleet whose nodes and databases are killed, connections to its database that are cut at every \
+     byte, and a thousand sessions at work",
     "(package(windlass-cli) & binary(fleet)) | (package(windlass-storage) & binary(postgres))",
 );
 

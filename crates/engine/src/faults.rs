@@ -13,9 +13,10 @@ pub(crate) fn storage_fault(error: StorageError) -> Fault {
     match error {
         StorageError::SessionNotFound { .. } => Fault::Config { message },
         StorageError::Busy { .. } => Fault::SessionBusy { message },
-        StorageError::Fenced { .. } | StorageError::FactsGone { .. } | StorageError::LeaseLost => {
-            Fault::SessionMoved { message }
-        }
+        StorageError::Fenced { .. }
+        | StorageError::FactsGone { .. }
+        | StorageError::SessionTooNew { .. }
+        | StorageError::LeaseLost => Fault::SessionMoved { message },
         _ => Fault::Storage { message },
     }
 }

@@ -29,6 +29,12 @@ pub enum StorageError {
         /// The last position that was written.
         expected: LogSeq,
     },
+    /// A newer version has written facts of the session.
+    #[error(
+        "a newer version of Windlass has written session {session}. A node of that version goes on \
+         with it"
+    )]
+    SessionTooNew { session: SessionId },
     /// The session does not exist.
     #[error("session {session} not found")]
     SessionNotFound { session: SessionId },

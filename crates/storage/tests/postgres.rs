@@ -386,6 +386,24 @@ async fn an_operation_waits_for_the_next_claim_and_is_removed_by_its_fact() {
     assert_eq!(node.claim_due(&any_folder(fleet.tenant), 8).await.unwrap().len(), 1);
 }
 
+#[tokio::test]
+#[ignore = "needs PostgreSQL"]
+async fn a_session_of_a_newer_format_is_left_to_newer_nodes() {
+    let fleet = Fleet::start(&[]).await;
+    let (_, log) = fleet.join().await;
+    let claim = log.claim(session(1)).await.unwrap();
+    log.append(&claim, 0, TIME, &[prompt_submitted("a")]).await.unwrap();
+    log.release(claim, ReleaseState::Due).await.unwrap();
+    fleet.execute("UPDATE session SET fact_format = fact_format + 1");
+    let refused = log.claim(session(1)).await.map(drop);
+    assert!(matches!(refused, Err(StorageError::SessionTooNew { .. })), "{refused:?}");
+    let (node, _) = fleet.join().await;
+    let due = node.claim_due(&any_folder(fleet.tenant), 10).await.unwrap();
+    assert!(due.is_empty(), "it is not claimed because it is due either");
+    fleet.execute("UPDATE session SET fact_format = fact_format - 1");
+    assert!(log.claim(session(1)).await.is_ok());
+}
+
 // --- Lost connections ----------------------------------------------------------------------------
 
 /// Appends with a connection that is cut at bytes of the request and of the answer.

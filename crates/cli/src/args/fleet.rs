@@ -45,6 +45,11 @@ pub(crate) enum FleetCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Measure nodes and their database with sessions whose model costs nothing
+    ///
+    /// Without `--node`, prints a config for the nodes. Use an empty database and nodes of their own:
+    /// their sessions write into the folder of the nodes, and stay in the database.
+    Load(LoadArgs),
     /// Manage tenants: teams that see nothing of each other
     #[command(subcommand)]
     Tenant(TenantCommand),
@@ -54,6 +59,39 @@ pub(crate) enum FleetCommand {
     /// Manage the tokens of users, which work at every node
     #[command(subcommand)]
     Token(UserTokenCommand),
+}
+
+/// Arguments of `windlass fleet load`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LoadArgs {
+    /// Sessions that work at once
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) sessions: u32,
+    /// Requests to the model in the turn of each session
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) steps: u32,
+    /// Time of each answer of the model
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = parse_seconds)]
+    pub(crate) answer_time: f64,
+    /// URL or socket of a node; can be repeated
+    #[arg(long, value_name = "URL|PATH")]
+    pub(crate) node: Vec<String>,
+    /// File with the token, for URLs [default: the environment variable WINDLASS_TOKEN]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Address at which the nodes reach the model
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4279")]
+    pub(crate) listen: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.0..=3_600.0).contains(seconds));
+    seconds.ok_or_else(|| "a time is a number of seconds, at most 3600".to_owned())
 }
 
 #[derive(Debug, Subcommand)]

@@ -11,7 +11,8 @@ mod session;
 mod tui;
 
 pub(crate) use fleet::{
-    FleetArgs, FleetCommand, TenantCommand, TenantSetArgs, UserCommand, UserName, UserTokenCommand,
+    FleetArgs, FleetCommand, LoadArgs, TenantCommand, TenantSetArgs, UserCommand, UserName,
+    UserTokenCommand,
 };
 pub(crate) use help::{command, parse, unknown_command_message};
 pub(crate) use import::{ImportArgs, ImportProgramArg};

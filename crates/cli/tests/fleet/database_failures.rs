@@ -25,7 +25,7 @@ async fn a_turn_survives_a_crash_of_the_database() {
 }
 
 /// Returns true while a command of the tests sleeps for this time.
-fn is_sleeping(seconds: &str) -> bool {
+pub fn is_sleeping(seconds: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().map_while(Result::ok);
     let mut commands = processes
         .map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default());

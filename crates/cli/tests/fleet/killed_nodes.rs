@@ -11,11 +11,11 @@ use windlass_server::FrontendService;
 use windlass_testkit::ModelScript;
 
 /// Commands of a turn.
-const COMMANDS: usize = 4;
+pub const COMMANDS: usize = 4;
 
 /// Returns the replies of the model: each conversation names itself in its prompt, and each of its
 /// commands writes a line of its own.
-fn script() -> ModelScript {
+pub fn script() -> ModelScript {
     ModelScript::endless(|request| {
         let messages = request["messages"].as_array().map_or(&[][..], Vec::as_slice);
         let text = |message: &serde_json::Value| message["content"].to_string();

@@ -23,10 +23,14 @@ mod support;
 mod session_client;
 
 mod checkouts;
+mod clocks_and_limits;
 mod database_failures;
 mod failover;
 mod killed_nodes;
+mod load;
+mod operations;
 mod other_nodes;
+mod patroni;
 mod takeover;
 mod tenants;
 mod test_fleet;

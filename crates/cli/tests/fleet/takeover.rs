@@ -1,11 +1,12 @@
 //! A session goes on at another node when its node ends, however that happens.
 
+use crate::database_failures::is_sleeping;
 use crate::support::server::soon;
 use crate::test_fleet::{TestFleet, assert_no_gaps, kinds, lines, wait_until};
 use std::time::{Duration, Instant};
 use windlass_protocol::frontend_messages::FrontendRequest;
 use windlass_protocol::session_stream::SessionStreamItem;
-use windlass_protocol::{Fact, FactRecord, SessionOp};
+use windlass_protocol::{CallOutcome, Fact, FactRecord, PermissionAnswer, SessionOp};
 use windlass_server::FrontendService;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -166,4 +167,73 @@ async fn a_question_stays_open_when_its_node_ends_and_is_answered_elsewhere() {
     client.submit(SessionOp::answer_question(call, answers)).await.unwrap();
     client.wait_for_turn_end().await;
     assert_no_gaps(&client.facts);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
+async fn a_command_of_a_killed_node_ends_and_its_result_is_unknown() {
+    let command = r#"call bash {"command": "echo one >> journal; sleep 303", "description": "d",
+        "timeout": 400000}"#;
+    let fleet = TestFleet::start(&[&command.replace('\n', " "), "say Done."]);
+    let (first, second) = (fleet.start_node(), fleet.start_node());
+    let owner = first.start_session().await;
+    owner.submit(SessionOp::prompt("hello")).await.unwrap();
+    wait_until("the command runs", || is_sleeping("303"));
+    let mut watching = second.watch(owner.session).await;
+    first.server.kill();
+    watching.wait_for_turn_end().await;
+    let outcomes: Vec<&CallOutcome> = watching
+        .facts
+        .iter()
+        .filter_map(|record| match &record.fact {
+            Fact::CallSettled { outcome, .. } => Some(outcome),
+            _ => None,
+        })
+        .collect();
+    assert!(matches!(outcomes[..], [CallOutcome::ResultUnknown]), "{outcomes:?}");
+    wait_until("the command has ended", || !is_sleeping("303"));
+    assert_eq!(lines(&fleet.path("journal")), ["one"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
+async fn an_answer_that_was_acknowledged_stands_at_the_next_node() {
+    let command = r#"call bash {"command": "echo one >> journal; sleep 2", "description": "d"}"#;
+    let fleet = TestFleet::start(&[command, "say Done."]);
+    let config = fleet.config("ask");
+    let first = fleet.start_node_with_config(&config);
+    let second = fleet.start_node_with_config(&config);
+    let mut owner = first.start_session().await;
+    owner.submit(SessionOp::prompt("hello")).await.unwrap();
+    let (call, _) = owner.wait_for_question().await;
+    owner.submit(SessionOp::answer_permission(call, PermissionAnswer::Once)).await.unwrap();
+    first.server.kill();
+    let mut watching = second.watch(owner.session).await;
+    watching.wait_for_turn_end().await;
+    assert_no_gaps(&watching.facts);
+    let kinds = kinds(&watching.facts);
+    let count = |name: &str| kinds.iter().filter(|kind| *kind == name).count();
+    assert_eq!((count("permission_asked"), count("permission_answered")), (1, 1), "{kinds:?}");
+    assert!(lines(&fleet.path("journal")).len() <= 1, "it does not run twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
+async fn a_client_that_is_moved_to_another_node_misses_nothing() {
+    let fleet = TestFleet::start(&["say One.", "once gate slow\nsay Two.", "say Three."]);
+    let (first, second) = (fleet.start_node(), fleet.start_node());
+    let mut owner = first.start_session().await;
+    owner.submit(SessionOp::prompt("first")).await.unwrap();
+    owner.wait_for_turn_end().await;
+    owner.submit(SessionOp::prompt("second")).await.unwrap();
+    fleet.model.wait_at_gate("slow");
+    // A load balancer gives the next connection to the other node.
+    let mut moved = second.watch_after(&owner).await;
+    fleet.model.open_gate("slow");
+    moved.wait_for_turn_end().await;
+    let mut back = first.watch_after(&moved).await;
+    back.submit(SessionOp::prompt("third")).await.unwrap();
+    back.wait_for_turn_end().await;
+    assert_no_gaps(&back.facts);
+    assert_eq!(back.facts.len(), fleet.facts(back.session).len());
 }

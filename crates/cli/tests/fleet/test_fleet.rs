@@ -8,12 +8,44 @@ use std::path::{Path, PathBuf};
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
 use windlass_protocol::{AccessRight, ClientInfo, ClientKind, Fact, FactRecord, SessionId};
 use windlass_server::{Caller, FrontendService, RemoteHost};
-use windlass_testkit::postgres_server::PostgresServer;
+use windlass_testkit::patroni_cluster::PatroniCluster;
+use windlass_testkit::postgres_server::{PostgresServer, faketime_library};
 use windlass_testkit::{ModelScript, ScriptedModel};
 
+/// A database of a fleet.
+pub trait TestDatabase {
+    /// Returns the URL of a database that is empty at first.
+    fn create(&self, name: &str) -> String;
+
+    /// Executes SQL, and returns the rows.
+    fn execute(&self, database: &str, sql: &str) -> String;
+}
+
+impl TestDatabase for PostgresServer {
+    fn create(&self, name: &str) -> String {
+        self.create_database(name);
+        self.url(name)
+    }
+
+    fn execute(&self, database: &str, sql: &str) -> String {
+        PostgresServer::execute(self, database, sql)
+    }
+}
+
+impl TestDatabase for PatroniCluster {
+    fn create(&self, name: &str) -> String {
+        self.create_database(name);
+        self.url(name)
+    }
+
+    fn execute(&self, database: &str, sql: &str) -> String {
+        PatroniCluster::execute(self, database, sql)
+    }
+}
+
 /// A database and a shared folder, with a scripted model.
-pub struct TestFleet {
-    pub database: PostgresServer,
+pub struct TestFleet<D = PostgresServer> {
+    pub database: D,
     pub model: ScriptedModel,
     /// The URL at which nodes reach the database.
     pub url: String,
@@ -36,10 +68,11 @@ impl TestFleet {
     pub fn with_model(script: ModelScript) -> TestFleet {
         TestFleet::with_database(PostgresServer::start(&[]), script)
     }
+}
 
-    pub fn with_database(database: PostgresServer, script: ModelScript) -> TestFleet {
-        database.create_database("fleet");
-        let url = database.url("fleet");
+impl<D: TestDatabase> TestFleet<D> {
+    pub fn with_database(database: D, script: ModelScript) -> TestFleet<D> {
+        let url = database.create("fleet");
         // The sandbox replaces `/tmp`.
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         std::fs::create_dir(folder.path().join("project")).unwrap();
@@ -60,6 +93,14 @@ impl TestFleet {
     pub fn start_node_with(&self, arguments: &[&str]) -> TestNode {
         let env = self.node_env();
         let server = self.start_process(&env, arguments);
+        TestNode { env, server, project: self.project() }
+    }
+
+    /// Starts a node with a config of its own.
+    pub fn start_node_with_config(&self, config: &str) -> TestNode {
+        let env = self.node_env();
+        env.write_config(config);
+        let server = self.start_process(&env, &["--listen", "127.0.0.1:0", "--capacity", "2000"]);
         TestNode { env, server, project: self.project() }
     }
 
@@ -115,13 +156,32 @@ impl TestFleet {
 
     fn node_env(&self) -> TestEnv {
         let env = TestEnv::outside_temp_folder(&[], "");
-        env.write_config(&format!(
-            r#"{{"model": "scripted/m", "titles": false, "permission": "allow",
+        env.write_config(&self.config("allow"));
+        env
+    }
+
+    /// Returns the config of a node, with a level for all tools.
+    pub fn config(&self, permission: &str) -> String {
+        format!(
+            r#"{{"model": "scripted/m", "titles": false, "permission": "{permission}",
             "provider": {{"scripted": {{"api": "openai-chat", "base_url": "{}", "api_key": "k",
             "models": {{"m": {{}}}}}}}}}}"#,
             self.model.url()
-        ));
-        env
+        )
+    }
+
+    /// Starts a node whose clock differs from the real one, such as `+1h`.
+    pub fn start_node_with_clock(&self, difference: &str) -> TestNode {
+        let env = self.node_env();
+        let project = self.project();
+        let serve = ["serve", "--fleet", &self.url, "--listen", "127.0.0.1:0", "--root"];
+        let mut command = env.windlass(&[&serve[..], &[project.to_str().unwrap()]].concat());
+        command.env("LD_PRELOAD", faketime_library()).env("FAKETIME", difference);
+        command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        command.stdin(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
+        let server = TestServer::spawn_command(command);
+        server.wait_for("serving ");
+        TestNode { env, server, project }
     }
 
     /// Kills the process of a node, and starts another one with its home folder.
@@ -187,6 +247,12 @@ impl TestNode {
     /// Watches a session from its beginning, wherever it is open.
     pub async fn watch(&self, session: SessionId) -> SessionClient {
         SessionClient::watch(self.host().await, self.caller("ben"), session).await
+    }
+
+    /// Watches a session from where another client is, with the facts that it has.
+    pub async fn watch_after(&self, other: &SessionClient) -> SessionClient {
+        let (host, caller) = (self.host().await, self.caller("ben"));
+        SessionClient::watch_after(host, caller, other).await
     }
 
     /// Returns the metrics, as the operator at the machine reads them.

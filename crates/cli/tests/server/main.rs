@@ -25,6 +25,7 @@ mod folder_roots;
 mod handover;
 mod isolation;
 mod long_run;
+#[allow(dead_code, reason = "the tests of fleets use the rest of it")]
 mod session_client;
 mod socket_files;
 mod token_access;

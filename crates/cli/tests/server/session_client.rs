@@ -49,6 +49,15 @@ impl SessionClient {
         SessionClient { host, caller, session, items, facts: Vec::new(), cursor: None }
     }
 
+    /// Watches a session from the cursor of another client, with the facts that it has.
+    pub async fn watch_after(host: RemoteHost, caller: Caller, other: &SessionClient) -> Self {
+        let (session, cursor) = (other.session, other.cursor.clone());
+        let user = ClientAttendance::Present;
+        let options = WatchOptions { after: cursor.clone(), user, ..Default::default() };
+        let items = soon(host.watch_session(&caller, session, options)).await.unwrap();
+        SessionClient { host, caller, session, items, facts: other.facts.clone(), cursor }
+    }
+
     /// Sends an operation, and returns its answer.
     pub async fn submit(&self, op: SessionOp) -> OpResult {
         self.submit_as(OpId(Uuid::now_v7()), op).await

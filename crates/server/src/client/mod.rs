@@ -116,6 +116,14 @@ impl RemoteHost {
         &self.info
     }
 
+    /// Returns the metrics of the server in the OpenMetrics format.
+    pub async fn metrics(&self) -> Result<String, RequestError> {
+        let parts = server_request(ServerRoute::Metrics, "", RequestBody::None)?;
+        let request = self.connection.build(&parts, &server_caller())?;
+        let response = responses::check_status(self.connection.send(request).await?).await?;
+        response.text().await.map_err(connection_error)
+    }
+
     /// Creates a one-time code that logs a page in.
     pub async fn new_login_code(&self) -> Result<LoginCode, RequestError> {
         self.server_json(ServerRoute::NewLoginCode, "", RequestBody::None).await

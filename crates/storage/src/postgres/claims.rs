@@ -184,8 +184,22 @@ impl PostgresLog {
             if let Some(NodeEndpoint { holder, .. }) = self.holder(session).await? {
                 return Err(StorageError::Busy { session, holder: Some(holder) });
             }
+            if self.is_too_new(session).await? {
+                return Err(StorageError::SessionTooNew { session });
+            }
         }
         Err(StorageError::Busy { session, holder: None })
+    }
+
+    /// Returns true if a newer version has written facts of a session.
+    async fn is_too_new(&self, session: SessionId) -> Result<bool, StorageError> {
+        let query = || {
+            sqlx::query("SELECT 1 FROM session WHERE tenant = $1 AND id = $2 AND fact_format > $3")
+                .bind(self.tenant.0)
+                .bind(session.0)
+                .bind(FACT_FORMAT_VERSION as i16)
+        };
+        Ok(!self.node.state.database.fetch_with_retries(query).await?.is_empty())
     }
 
     /// Returns the other node with a valid lease that has a session. Fails if this node has no valid
@@ -397,13 +411,15 @@ fn claim_query<'q>(key: ClaimKey, node: Uuid) -> PgQuery<'q> {
            due = CASE WHEN session.node IS NOT NULL OR session.state IN (1, 4)
              THEN coalesce(session.due, now()) END,
            attempts = session.attempts + 1, epoch = greatest(session.epoch + 1, excluded.epoch)
-         WHERE session.node IS NULL OR session.node = excluded.node OR NOT EXISTS (
-           SELECT 1 FROM node AS holder
-           WHERE holder.id = session.node AND holder.lease > now())
+         WHERE session.fact_format <= $4 AND (
+           session.node IS NULL OR session.node = excluded.node OR NOT EXISTS (
+             SELECT 1 FROM node AS holder
+             WHERE holder.id = session.node AND holder.lease > now()))
          RETURNING ",
         session_columns!()
     );
-    sqlx::query(QUERY).bind(key.tenant.0).bind(key.session.0).bind(node)
+    let query = sqlx::query(QUERY).bind(key.tenant.0).bind(key.session.0);
+    query.bind(node).bind(FACT_FORMAT_VERSION as i16)
 }
 
 /// Returns the claimed session of a claim that a `PostgresLog` made.

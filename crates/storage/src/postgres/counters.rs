@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Upper bounds of the buckets of a `TimeHistogram`, in seconds.
-pub const TIME_BOUNDS: [f64; 12] =
-    [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0, 30.0, f64::MAX];
+pub const TIME_BOUNDS: [f64; 13] =
+    [0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0, 30.0, f64::MAX];
 
 /// The numbers of a node since its start.
 #[derive(Default)]
@@ -105,7 +105,7 @@ mod tests {
             histogram.add(Duration::from_millis(millis));
         }
         let counts = histogram.counts();
-        assert_eq!(counts.buckets, [2, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(counts.buckets, [2, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
         assert!((counts.seconds - 31.009).abs() < 1e-9);
     }
 }

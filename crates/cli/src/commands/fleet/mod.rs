@@ -1,6 +1,7 @@
 //! Implements `windlass fleet`: the operator's view of a fleet, its tenants, users and tokens.
 
 mod audit;
+mod load;
 mod status;
 
 use super::serve::describe_expiry;
@@ -26,6 +27,9 @@ const DATABASE_VARIABLE: &str = "WINDLASS_FLEET";
 
 /// Runs `windlass fleet`.
 pub(crate) async fn run_fleet(args: FleetArgs) -> anyhow::Result<CliExit> {
+    if let FleetCommand::Load(args) = args.command {
+        return Ok(if load::run_load(args).await? { CliExit::Done } else { CliExit::Failed });
+    }
     let url = args.database.or_else(|| LoadedProject::env_variable(DATABASE_VARIABLE));
     let url = url.with_context(|| {
         format!("name the database with --database, or in the variable {DATABASE_VARIABLE}")
@@ -38,7 +42,7 @@ pub(crate) async fn run_fleet(args: FleetArgs) -> anyhow::Result<CliExit> {
     }
     database.check_schema().await?;
     match args.command {
-        FleetCommand::Migrate => {}
+        FleetCommand::Migrate | FleetCommand::Load(_) => {}
         FleetCommand::Status { json } => status::print_status(&database, json).await?,
         FleetCommand::Drain { node } => status::drain_node(&database, &node).await?,
         FleetCommand::Audit { tenant, days, limit, json } => {
