@@ -1,7 +1,7 @@
 //! Long tests: the tests of every change, repeated far more often, and tests of speed.
 
 use anyhow::Context;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Test runs: a description, and the nextest filter of the tests.
@@ -69,6 +69,7 @@ const REPEAT_VARIABLES: &[(&str, &str)] = &[
 /// Runs `TEST_RUNS` and the benchmark one after the other. Prints the result of each, and the output of its tests.
 pub(crate) fn run(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut faults = Vec::new();
+    let next_release = build_next_release(root)?;
     for (description, filter) in TEST_RUNS.iter().chain([&TIMED_RUN, &FLEET_RUN, &PACKAGE_RUN]) {
         let arguments: &[&str] = match [TIMED_RUN.1, FLEET_RUN.1, PACKAGE_RUN.1].contains(filter) {
             true => &["--run-ignored", "all"],
@@ -81,7 +82,8 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<Vec<String>> {
             .args(["--test-threads", "1"])
             .args(["--success-output", "immediate", "-E", filter])
             .args(arguments)
-            .envs(REPEAT_VARIABLES.iter().copied());
+            .envs(REPEAT_VARIABLES.iter().copied())
+            .env("WINDLASS_NEXT_RELEASE", &next_release);
         faults.extend(run_command(root, description, &mut command)?);
     }
     if std::env::var_os("WINDLASS_LANGUAGE_SERVERS").is_some() {
@@ -92,6 +94,32 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<Vec<String>> {
         println!("soak: {EDIT_BENCHMARK}: skipped, WINDLASS_LANGUAGE_SERVERS is not set");
     }
     Ok(faults)
+}
+
+/// Builds this release with the next format of facts, for the test of nodes of two releases.
+fn build_next_release(root: &Path) -> anyhow::Result<PathBuf> {
+    const FORMAT: &str = "FACT_FORMAT_VERSION: i64 = ";
+    let folder = root.join("target/next-release");
+    let source = folder.join("source");
+    if source.exists() {
+        std::fs::remove_dir_all(&source)?;
+    }
+    let run = |command: &mut Command| -> anyhow::Result<()> {
+        anyhow::ensure!(command.status()?.success(), "{command:?} has failed");
+        Ok(())
+    };
+    run(Command::new("git").args(["clone", "--quiet", "--shared"]).arg(root).arg(&source))?;
+    let file = source.join("crates/storage/src/fact_rows.rs");
+    let text = std::fs::read_to_string(&file)?;
+    let (before, after) = text.split_once(FORMAT).context("the format of facts is not found")?;
+    let (number, after) = after.split_once(';').context("the format of facts is not found")?;
+    let next = number.parse::<i64>()? + 1;
+    std::fs::write(&file, format!("{before}{FORMAT}{next};{after}"))?;
+    println!("soak: building the next release");
+    let mut build = Command::new("cargo");
+    build.args(["build", "--package", "windlass-cli"]).current_dir(&source);
+    run(build.env("CARGO_TARGET_DIR", folder.join("target")))?;
+    Ok(folder.join("target/debug/windlass"))
 }
 
 fn run_command(

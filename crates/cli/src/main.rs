@@ -16,6 +16,7 @@ mod markdown_export;
 mod output_schema;
 mod redact;
 mod reports;
+mod sealed_keys;
 mod session_export;
 mod session_hub;
 mod session_lookup;

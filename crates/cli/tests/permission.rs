@@ -29,6 +29,7 @@ fn approvals(env: &TestEnv) -> ApprovalStore {
         cache: env.home().join(".cache/windlass"),
         plugins: env.home().join(".local/share/windlass-plugins"),
         managed_policy: None,
+        tenant_policy: None,
         checkouts: std::collections::BTreeMap::new(),
     };
     ApprovalStore::read(&dirs).unwrap()

@@ -23,6 +23,8 @@ pub struct Dirs {
     pub plugins: PathBuf,
     /// The file of the administrator's managed policy, if this platform can have one.
     pub managed_policy: Option<PathBuf>,
+    /// The policy of the tenant of a fleet whose sessions use these folders, as JSON with comments.
+    pub tenant_policy: Option<String>,
     /// Folders whose subfolders are checkouts of a project, with the folder of that project, whose
     /// trust and approvals they share.
     pub checkouts: BTreeMap<PathBuf, PathBuf>,
@@ -51,6 +53,7 @@ impl Dirs {
             cache: base.cache_dir().join("windlass"),
             plugins: base.data_dir().join("windlass-plugins"),
             managed_policy: Some(PathBuf::from(MANAGED_POLICY_PATH)),
+            tenant_policy: None,
             checkouts: BTreeMap::new(),
         })
     }

@@ -20,6 +20,7 @@ const TENANT_TABLES: &[&str] = &[
     "object_removal",
     "fleet_user",
     "access_token",
+    "provider_key",
     "usage",
 ];
 

@@ -59,6 +59,44 @@ pub(crate) enum FleetCommand {
     /// Manage the tokens of users, which work at every node
     #[command(subcommand)]
     Token(UserTokenCommand),
+    /// Manage the API keys of tenants, which are sealed with a key file that only the nodes have
+    #[command(subcommand)]
+    Key(TenantKeyCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TenantKeyCommand {
+    /// Let a tenant use its own API key for a provider, instead of that of the nodes
+    Set {
+        /// Name of the tenant
+        tenant: String,
+        /// Name of the provider
+        provider: String,
+        /// File with the keys that seal it, as base64; `openssl rand -base64 32` makes one
+        #[arg(long, value_name = "FILE")]
+        key_file: PathBuf,
+    },
+    /// List the API keys of tenants, without the keys
+    List {
+        /// Only those of this tenant
+        tenant: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove the API key of a tenant for a provider
+    Remove {
+        /// Name of the tenant
+        tenant: String,
+        /// Name of the provider
+        provider: String,
+    },
+    /// Seal all API keys again, with the first key of the file
+    Reseal {
+        /// File with the new key in the first line, and the one before in the second
+        #[arg(long, value_name = "FILE")]
+        key_file: PathBuf,
+    },
 }
 
 /// Arguments of `windlass fleet load`.
@@ -110,7 +148,7 @@ pub(crate) enum TenantCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Change the folders and limits of a tenant; a limit is a number, or `none`
+    /// Change the folders, limits and policy of a tenant; a limit is a number, or `none`
     ///
     /// Limits are checked before each request to a model, against what all nodes have used until two
     /// seconds ago. So they can be exceeded by what the other nodes use within that time, and tokens
@@ -137,6 +175,11 @@ pub(crate) struct TenantSetArgs {
     /// Folder that its sessions may work in; can be repeated
     #[arg(long, value_name = "FOLDER", group = "change")]
     pub(crate) root: Vec<PathBuf>,
+    /// File with a policy for its sessions, like the managed policy of a machine, or `none`
+    ///
+    /// It can only tighten: rules, the least strict mode, and the sandbox. Open sessions get it at once.
+    #[arg(long, value_name = "FILE", group = "change")]
+    pub(crate) policy: Option<String>,
     /// Sessions that are open at once
     #[arg(long, value_name = "N", group = "change")]
     pub(crate) max_open_sessions: Option<LimitArg<u64>>,

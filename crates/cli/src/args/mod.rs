@@ -11,8 +11,8 @@ mod session;
 mod tui;
 
 pub(crate) use fleet::{
-    FleetArgs, FleetCommand, LoadArgs, TenantCommand, TenantSetArgs, UserCommand, UserName,
-    UserTokenCommand,
+    FleetArgs, FleetCommand, LoadArgs, TenantCommand, TenantKeyCommand, TenantSetArgs, UserCommand,
+    UserName, UserTokenCommand,
 };
 pub(crate) use help::{command, parse, unknown_command_message};
 pub(crate) use import::{ImportArgs, ImportProgramArg};

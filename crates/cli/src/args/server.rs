@@ -55,6 +55,9 @@ pub(crate) struct ServeArgs {
     /// the same on all nodes; the folder itself is not shared.
     #[arg(long, value_name = "FOLDER", requires = "fleet")]
     pub(crate) checkouts: Option<PathBuf>,
+    /// File with the keys that open the API keys of tenants (`windlass fleet key`)
+    #[arg(long, value_name = "FILE", requires = "fleet")]
+    pub(crate) key_file: Option<PathBuf>,
     /// Store outputs and files of 256 KiB and more in this bucket, such as `s3://bucket/prefix`
     ///
     /// The same on all nodes. The variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and

@@ -309,13 +309,17 @@ impl LoadedProject {
         })
     }
 
-    /// Finds the API key of a provider: in the environment, in the config, or in the key store. A
+    /// Finds the API key of a provider: among those of the tenant, in the environment, in the config, or in the key store. A
     /// provider with an address that a project chose never gets the user's keys.
     fn find_key(&self, name: &str, row: &ProviderSettings) -> anyhow::Result<Option<ApiKey>> {
         let origin = self.config.providers.get(name).map(|(_, origin)| origin);
         let is_own = origin.is_none_or(|origin| origin.layer != ConfigLayer::Project);
         // The usual variable belongs to the known address; with another `base_url` the config must
         // name the variable.
+        if let (true, Some(key)) = (is_own, self.context.provider_keys.get(name)) {
+            let source = "the keys of the tenant".to_owned();
+            return Ok(Some(ApiKey { secret: key.clone(), source }));
+        }
         let has_known_url = is_own && row.base_url.is_none();
         let variables = catalog::find_provider(name)
             .filter(|_| has_known_url)

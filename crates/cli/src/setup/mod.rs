@@ -23,7 +23,7 @@ mod secondary_models;
 mod session_reader;
 
 pub(crate) use plugin_preview::ScriptPreview;
-pub(crate) use project_context::ProjectContext;
+pub(crate) use project_context::{ProjectContext, ProviderKeys};
 
 use anyhow::{Context, bail};
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};
@@ -40,6 +40,9 @@ use windlass_protocol::display_text::{pluralize, to_one_line};
 use windlass_protocol::{AllowedCallsSource, ClaudeToolNames, PermissionMode, ProjectApproval};
 use windlass_sandbox::{MachinePathLookup, SandboxBackend, SandboxMode};
 use windlass_toolkit::{SkillDefinition, UserPresence};
+
+/// Limit for the policy of a tenant.
+const MAX_TENANT_POLICY_BYTES: u64 = 256 << 10;
 
 /// Limits the notes about rules without effect at startup.
 const MAX_DEAD_RULE_NOTES: usize = 8;
@@ -384,6 +387,22 @@ impl LoadedProject {
             .with_mode(mode)
             .with_approvals(approvals.clone())
             .with_path_lookup(machine_paths))
+    }
+
+    /// Reads the policy for a tenant of a fleet, and checks it.
+    pub(crate) fn read_tenant_policy(file: &str) -> anyhow::Result<String> {
+        let bytes = LoadedProject::read_file(file, MAX_TENANT_POLICY_BYTES)?;
+        let text = String::from_utf8(bytes).context("the policy is not valid UTF-8")?;
+        let (dirs, _) = LoadedProject::find_dirs()?;
+        let config = Config::of_tenant_policy(&text, &dirs, &CliConfigEnv);
+        if let Some(fault) = config.diagnostics.first() {
+            bail!("{fault}");
+        }
+        for permission in &config.permissions {
+            let parsed = PermissionRules::parse(&permission.rules);
+            parsed.context("the policy is not valid")?;
+        }
+        Ok(text)
     }
 
     /// Returns a callback that saves approvals for the whole project.

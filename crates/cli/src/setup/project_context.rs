@@ -2,6 +2,8 @@
 //! They stay the same when the config of the project is loaded again.
 
 use crate::terminal::output::ProjectNotes;
+use secrecy::SecretString;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
@@ -19,7 +21,12 @@ pub(crate) struct ProjectContext {
     pub(crate) approvals: SharedApprovals,
     /// The log of sessions, opened on first use: reading the config needs none.
     log: Arc<OnceCell<Arc<dyn Log>>>,
+    /// API keys that take the place of those of the user.
+    pub(crate) provider_keys: Arc<ProviderKeys>,
 }
+
+/// API keys by provider.
+pub(crate) type ProviderKeys = BTreeMap<String, SecretString>;
 
 impl ProjectContext {
     /// Returns a context with a log that is open already.
@@ -27,10 +34,15 @@ impl ProjectContext {
         ProjectContext { log: Arc::new(OnceCell::new_with(Some(log))), ..ProjectContext::default() }
     }
 
+    /// Returns the same context with API keys that take the place of those of the user.
+    pub(crate) fn with_provider_keys(self, keys: ProviderKeys) -> ProjectContext {
+        ProjectContext { provider_keys: Arc::new(keys), ..self }
+    }
+
     /// Returns the context of another project in the same process, whose notes go to `notes`.
     pub(crate) fn for_project(&self, notes: ProjectNotes) -> ProjectContext {
-        let log = Arc::clone(&self.log);
-        ProjectContext { notes, approvals: SharedApprovals::default(), log }
+        let (log, provider_keys) = (Arc::clone(&self.log), Arc::clone(&self.provider_keys));
+        ProjectContext { notes, approvals: SharedApprovals::default(), log, provider_keys }
     }
 
     /// Returns the log, which all engines of the process share. If none is open, it is the one in

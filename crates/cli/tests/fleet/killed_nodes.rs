@@ -108,3 +108,52 @@ async fn killed_nodes_lose_no_session_and_repeat_no_command() {
     );
     assert!(kills > 1 && epochs > 0, "{kills} kills, {epochs} takeovers");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
+async fn fifty_sessions_of_a_node_that_stops_repeat_at_most_the_step_that_was_cut_off() {
+    const SESSIONS: usize = 50;
+    let fleet = TestFleet::with_model(script());
+    let (first, second) = (fleet.start_node(), fleet.start_node());
+    let (host, caller) = (first.host().await, first.caller("anna"));
+    let mut started = Vec::new();
+    for number in 0..SESSIONS {
+        let opened = host.request(&caller, FrontendRequest::new_session(None)).await;
+        let Ok(HostResponse::SessionOpened { session, .. }) = opened else { panic!("{opened:?}") };
+        let op = SessionOp::prompt(format!("session-{number}"));
+        let request = FrontendRequest::SessionOp { session, id: Some(OpId(Uuid::now_v7())), op };
+        host.request(&caller, request).await.unwrap();
+        started.push(session);
+    }
+    let stopped_at = Instant::now();
+    first.signal("-TERM");
+    let of_second = "SELECT count(*) FROM session WHERE state = 2 AND node IN (
+        SELECT id FROM node WHERE NOT is_draining)";
+    while fleet.execute(of_second) == "0" {
+        assert!(stopped_at.elapsed() < Duration::from_secs(20), "{}", second.server.stderr());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let first_elsewhere = stopped_at.elapsed();
+    let unfinished = "SELECT count(*) FROM session WHERE last_turn_end IS NULL OR state IN (1, 4)";
+    while fleet.execute(unfinished) != "0" {
+        assert!(stopped_at.elapsed() < Duration::from_secs(120), "{}", second.server.stderr());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let mut repeated = 0;
+    for (number, session) in started.iter().enumerate() {
+        let facts = fleet.facts(*session);
+        let count = |kind: &str| facts.iter().filter(|fact| fact.kind() == kind).count();
+        assert_eq!(count("turn_ended"), 1, "{number}: {facts:#?}");
+        let steps = count("step_started");
+        assert!(steps <= COMMANDS + 2, "{number}: {steps} steps");
+        repeated += steps - (COMMANDS + 1).min(steps);
+        let journal = lines(&fleet.path(&format!("journal-{number}")));
+        let distinct: std::collections::BTreeSet<&String> = journal.iter().collect();
+        assert_eq!(distinct.len(), journal.len(), "{number}: {journal:?}");
+    }
+    println!(
+        "figure: {SESSIONS} sessions; the first one goes on after {first_elsewhere:?}, all turns \
+         ended after {:?}, {repeated} steps repeated",
+        stopped_at.elapsed()
+    );
+}

@@ -34,3 +34,4 @@ mod patroni;
 mod takeover;
 mod tenants;
 mod test_fleet;
+mod upgrade;

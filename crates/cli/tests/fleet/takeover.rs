@@ -73,6 +73,9 @@ async fn a_paused_node_writes_nothing_after_another_node_has_its_session() {
     watching.wait_for_turn_end().await;
     assert_no_gaps(&watching.facts);
     let epoch = watching.facts.last().unwrap().epoch;
+    if std::env::var_os("WINDLASS_SOAK").is_some() {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
     // The answer of its model waits for the node that was paused.
     fleet.model.open_gate("slow");
     first.signal("-CONT");

@@ -394,3 +394,128 @@ async fn an_operator_sees_the_nodes_and_drains_one() {
     assert!(operate(&fleet, &["user", "list", "default"]).contains("1 token"));
     assert!(operate(&fleet, &["tenant", "list"]).contains("all folders"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
+async fn the_policy_of_a_tenant_tightens_its_sessions_and_no_others() {
+    let command = r#"call bash {"command": "echo ran", "description": "d"}"#;
+    let fleet = migrated(&[command, "say Done."].repeat(200));
+    let (anna, ben) = (add_tenant(&fleet, "red", "anna"), add_tenant(&fleet, "blue", "ben"));
+    let node = fleet.start_node();
+    let run = async |client: &mut SessionClient| {
+        client.submit(SessionOp::prompt("work")).await.unwrap();
+        client.wait_for_turn_end().await;
+        let settled = client.facts.iter().rev().find(|record| record.fact.kind() == "call_settled");
+        serde_json::to_string(&settled.unwrap().fact).unwrap()
+    };
+    let mut one = anna.start_session(&node).await;
+    assert!(run(&mut one).await.contains("ran"));
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("policy.jsonc");
+    let file = file.to_str().unwrap();
+    for broken in [r#"{"permission": {"bash": "perhaps"}}"#, r#"{"model": "a/b"}"#, "{"] {
+        std::fs::write(file, broken).unwrap();
+        let (_, errors, is_done) = try_operate(&fleet, &["tenant", "set", "red", "--policy", file]);
+        assert!(!is_done && errors.contains("policy"), "{broken}: {errors}");
+    }
+    std::fs::write(file, r#"{"permission": {"bash": "deny"}, /* team */ "mode": "auto"}"#).unwrap();
+    operate(&fleet, &["tenant", "set", "red", "--policy", file]);
+    // The session is closed and opened again, with the policy.
+    let started = Instant::now();
+    let denied = loop {
+        let outcome = run(&mut one).await;
+        if !outcome.contains("ran") {
+            break outcome;
+        }
+        assert!(started.elapsed() < PATIENCE, "{outcome}");
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    };
+    assert!(denied.contains("not permitted") || denied.contains("bash"), "{denied}");
+    let mut other = ben.start_session(&node).await;
+    assert!(run(&mut other).await.contains("ran"), "another tenant is not concerned");
+    let listed = operate(&fleet, &["tenant", "list"]);
+    assert!(listed.lines().any(|line| line.starts_with("red") && line.contains("with a policy")));
+    operate(&fleet, &["tenant", "set", "red", "--policy", "none"]);
+    let listed = operate(&fleet, &["tenant", "list"]);
+    assert!(!listed.contains("with a policy"), "{listed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
+async fn a_tenant_with_an_api_key_uses_it_and_the_database_cannot_read_it() {
+    let fleet = migrated(&["say One.", "say Two.", "say Three.", "say Four."]);
+    let (anna, ben) = (add_tenant(&fleet, "red", "anna"), add_tenant(&fleet, "blue", "ben"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+            .unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (old, new) = (
+        "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE=",
+        "QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkI=",
+    );
+    let keys = file("keys", old);
+    let set = |keys: &str| {
+        let env = TestEnv::new(&[], "");
+        let url = fleet.database.url("fleet");
+        let mut command = env.windlass(&[
+            "fleet",
+            "--database",
+            &url,
+            "key",
+            "set",
+            "red",
+            "scripted",
+            "--key-file",
+            keys,
+        ]);
+        command.stdin(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"sk-of-red\n").unwrap();
+        assert!(child.wait_with_output().unwrap().status.success());
+    };
+    set(&keys);
+    let stored = fleet.execute("SELECT encode(sealed, 'escape') FROM provider_key");
+    assert!(!stored.is_empty() && !stored.contains("sk-of-red"), "{stored}");
+
+    let node = fleet.start_node_with(&["--listen", "127.0.0.1:0", "--key-file", &keys]);
+    let used_key = || {
+        let heads = fleet.model.request_heads();
+        heads.last().unwrap().header("authorization").unwrap().to_owned()
+    };
+    for (user, key) in [(&anna, "Bearer sk-of-red"), (&ben, "Bearer k")] {
+        let mut client = user.start_session(&node).await;
+        client.submit(SessionOp::prompt("hello")).await.unwrap();
+        client.wait_for_turn_end().await;
+        assert_eq!(used_key(), key);
+    }
+    // A node that cannot open the key does not use another one instead.
+    let other = fleet.start_node();
+    other.server.wait_for("the tenant red is not served: it has API keys, which need `--key-file`");
+    let refused = anna.request(&other, FrontendRequest::new_session(None)).await;
+    assert!(matches!(refused, Err(RequestError::Unavailable { .. })), "{refused:?}");
+
+    // Another key seals, and the one before is not needed any more.
+    let both = file("both", &format!("{new}\n{old}\n"));
+    let text = operate(&fleet, &["key", "reseal", "--key-file", &both]);
+    assert!(text.is_empty(), "{text}");
+    let keys = file("new", new);
+    let node = fleet.start_node_with(&["--listen", "127.0.0.1:0", "--key-file", &keys]);
+    let mut client = anna.start_session(&node).await;
+    client.submit(SessionOp::prompt("hello")).await.unwrap();
+    client.wait_for_turn_end().await;
+    assert_eq!(used_key(), "Bearer sk-of-red");
+    assert!(!node.server.stderr().contains("sk-of-red"));
+
+    operate(&fleet, &["key", "remove", "red", "scripted"]);
+    other.server.wait_for("serving ");
+    let start = Instant::now();
+    while anna.request(&other, FrontendRequest::new_session(None)).await.is_err() {
+        assert!(start.elapsed() < PATIENCE);
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+}

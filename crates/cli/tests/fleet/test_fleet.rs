@@ -96,6 +96,18 @@ impl<D: TestDatabase> TestFleet<D> {
         TestNode { env, server, project: self.project() }
     }
 
+    /// Starts a node of another release.
+    pub fn start_node_of(&self, program: &Path) -> TestNode {
+        let env = self.node_env();
+        let project = self.project();
+        let serve = ["serve", "--fleet", &self.url, "--listen", "127.0.0.1:0", "--root"];
+        let inner = env.windlass(&[&serve[..], &[project.to_str().unwrap()]].concat());
+        let mut command = std::process::Command::new(program);
+        command.args(inner.get_args()).current_dir(inner.get_current_dir().unwrap()).env_clear();
+        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        TestNode { server: self.start_command(command), env, project }
+    }
+
     /// Starts a node with a config of its own.
     pub fn start_node_with_config(&self, config: &str) -> TestNode {
         let env = self.node_env();
@@ -123,10 +135,7 @@ impl<D: TestDatabase> TestFleet<D> {
         command.arg(disk).arg(&checkouts).arg(inner.get_program()).args(inner.get_args());
         command.current_dir(inner.get_current_dir().unwrap()).env_clear();
         command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command.stdin(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
-        let server = TestServer::spawn_command(command);
-        server.wait_for("serving ");
-        TestNode { env, server, project: self.project() }
+        TestNode { server: self.start_command(command), env, project: self.project() }
     }
 
     /// Returns the path of the checkouts, as the nodes see it.
@@ -178,10 +187,15 @@ impl<D: TestDatabase> TestFleet<D> {
         let mut command = env.windlass(&[&serve[..], &[project.to_str().unwrap()]].concat());
         command.env("LD_PRELOAD", faketime_library()).env("FAKETIME", difference);
         command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        TestNode { server: self.start_command(command), env, project }
+    }
+
+    /// Starts the process of a node with a command for it.
+    fn start_command(&self, mut command: std::process::Command) -> TestServer {
         command.stdin(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
         let server = TestServer::spawn_command(command);
         server.wait_for("serving ");
-        TestNode { env, server, project }
+        server
     }
 
     /// Kills the process of a node, and starts another one with its home folder.

@@ -68,6 +68,7 @@ fn test_dirs(folder: &tempfile::TempDir) -> Dirs {
         config: at("config"),
         data: at("data"),
         managed_policy: None,
+        tenant_policy: None,
         checkouts: std::collections::BTreeMap::new(),
         cache: at("cache"),
         plugins: at("plugins"),

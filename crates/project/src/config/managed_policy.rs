@@ -7,15 +7,45 @@
     reason = "the project crate is the only one that accesses config files"
 )]
 
+use crate::Dirs;
 use crate::ProjectError;
 use crate::config::file_parser::ParsedConfig;
+use crate::config::{Config, ConfigEnv, ConfigLayer};
 use std::io::{ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const MAX_POLICY_BYTES: u64 = 1 << 20;
 
 /// The keys that a policy may set.
 const ALLOWED_KEYS: &[&str] = &["$schema", "permission", "mode", "sandbox", "lsp", "formatter"];
+
+/// The name of the policy of a tenant in messages, in place of a file.
+const TENANT_POLICY: &str = "policy of the tenant";
+
+impl Config {
+    /// Returns a config that has only the policy of a tenant, to check it.
+    pub fn of_tenant_policy(text: &str, dirs: &Dirs, config_env: &dyn ConfigEnv) -> Config {
+        Config::preview(vec![tenant_policy(text)], config_env, (dirs, &dirs.home))
+    }
+}
+
+/// Reads the policy of the machine, and adds that of the tenant.
+pub(super) fn read_policies(
+    dirs: &Dirs,
+) -> Result<Vec<(ConfigLayer, PathBuf, String)>, ProjectError> {
+    let mut texts = Vec::new();
+    if let Some(path) = &dirs.managed_policy
+        && let Some(text) = read_policy(path)?
+    {
+        texts.push((ConfigLayer::Managed, path.clone(), text));
+    }
+    texts.extend(dirs.tenant_policy.as_deref().map(tenant_policy));
+    Ok(texts)
+}
+
+fn tenant_policy(text: &str) -> (ConfigLayer, PathBuf, String) {
+    (ConfigLayer::Managed, PathBuf::from(TENANT_POLICY), text.to_owned())
+}
 
 /// Reads the text of the policy; `None` if there is none.
 pub(super) fn read_policy(path: &Path) -> Result<Option<String>, ProjectError> {

@@ -142,7 +142,7 @@ impl Config {
         files.into_iter().collect()
     }
 
-    /// Reads the managed policy, the user's config and, if its folder is trusted, the project's
+    /// Reads the managed policy, the policy of the tenant, the user's config and, if its folder is trusted, the project's
     /// config. `config_env` supplies the environment and the built-in providers.
     pub fn load(
         dirs: &Dirs,
@@ -150,12 +150,7 @@ impl Config {
         flags: ConfigFlags,
         config_env: &dyn ConfigEnv,
     ) -> Result<Config, ProjectError> {
-        let mut texts = Vec::new();
-        if let Some(path) = &dirs.managed_policy
-            && let Some(text) = managed_policy::read_policy(path)?
-        {
-            texts.push((ConfigLayer::Managed, path.clone(), text));
-        }
+        let mut texts = managed_policy::read_policies(dirs)?;
         let user_file = dirs.config.join("windlass.jsonc");
         if let Some(text) = file_parser::read_config_text(&user_file)? {
             texts.push((ConfigLayer::User, user_file, text));
@@ -194,7 +189,7 @@ impl Config {
         Config::merge(texts, ConfigFlags::default(), config_env, (dirs, root))
     }
 
-    /// Merges files: the managed policy first, then from weak to strong.
+    /// Merges files: the managed policies first, then from weak to strong.
     fn merge(
         texts: Vec<(ConfigLayer, PathBuf, String)>,
         flags: ConfigFlags,

@@ -70,6 +70,7 @@ impl Config {
         if let Some(mode) = mode {
             let origin = file.origin_of("/mode").clone();
             match layer {
+                ConfigLayer::Managed if self.max_mode.is_some_and(|max| max <= mode) => {}
                 ConfigLayer::Managed => {
                     self.record_value("mode.max", mode.name(), &origin);
                     self.max_mode = Some(mode);

@@ -12,6 +12,7 @@ pub(crate) fn test_dirs(folder: &Path) -> Dirs {
         cache: folder.join("cache"),
         plugins: folder.join("plugins"),
         managed_policy: None,
+        tenant_policy: None,
         checkouts: std::collections::BTreeMap::new(),
     }
 }

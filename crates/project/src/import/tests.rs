@@ -78,6 +78,7 @@ impl ImportTestEnv {
             cache: home.join("cache"),
             plugins: home.join("plugins"),
             managed_policy: None,
+            tenant_policy: None,
             checkouts: std::collections::BTreeMap::new(),
             home,
         };

@@ -30,6 +30,7 @@ impl InstructionTestEnv {
             config: home.join(".config/windlass"),
             data: home.join(".local/share/windlass"),
             managed_policy: None,
+            tenant_policy: None,
             checkouts: std::collections::BTreeMap::new(),
             cache: home.join(".cache/windlass"),
             plugins: home.join(".local/share/windlass-plugins"),

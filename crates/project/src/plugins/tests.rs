@@ -40,6 +40,7 @@ impl PluginTestEnv {
             cache: top.join("cache"),
             plugins: top.join("plugins"),
             managed_policy: None,
+            tenant_policy: None,
             checkouts: std::collections::BTreeMap::new(),
         };
         PluginTestEnv { folder, dirs }

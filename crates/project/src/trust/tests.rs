@@ -25,6 +25,7 @@ impl TrustTestEnv {
             config: at("config"),
             data: at("data"),
             managed_policy: None,
+            tenant_policy: None,
             checkouts: std::collections::BTreeMap::new(),
             cache: at("cache"),
             plugins: at("plugins"),

@@ -8,7 +8,17 @@ CREATE TABLE tenant (
   max_steps_per_day  bigint,
   max_tokens_per_day bigint,
   max_cost_per_day   bigint,
-  max_cost_per_month bigint
+  max_cost_per_month bigint,
+  policy             text                      -- a managed policy for its sessions; null: none
+);
+
+-- The API keys of tenants, which only nodes with the key file can open.
+CREATE TABLE provider_key (
+  tenant     uuid NOT NULL REFERENCES tenant (id) ON DELETE CASCADE,
+  provider   text NOT NULL,
+  sealed     bytea NOT NULL,                  -- nonce, AES-256-GCM with tenant and provider
+  changed_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (tenant, provider)
 );
 
 -- What a node has used for a tenant on a day.

@@ -21,6 +21,7 @@ mod fleet_status;
 mod migrations;
 mod nodes;
 mod object_storage;
+mod provider_keys;
 mod quotas;
 mod read;
 mod team;
@@ -33,6 +34,7 @@ pub use database::{PoolState, PostgresDatabase};
 pub use fleet_status::{Backlog, FleetStatus, NodeStatus, Replication, SessionCounts};
 pub use nodes::{NodeRegistration, PostgresNode, SweepReport};
 pub use object_storage::ObjectStorage;
+pub use provider_keys::ProviderKeyRow;
 pub use quotas::{OtherUsage, TenantLimits, UsageCounts, UtcDay};
 pub use team::{
     NewUserToken, TeamChange, TenantCounts, TenantRow, UserRow, UserTokenRow, ValidToken,

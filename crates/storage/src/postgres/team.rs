@@ -21,6 +21,8 @@ pub struct TenantRow {
     /// Folders that its sessions may work in; all folders of a node if empty.
     pub roots: Vec<String>,
     pub limits: TenantLimits,
+    /// A managed policy for its sessions, as JSON with comments.
+    pub policy: Option<String>,
 }
 
 /// The users, sessions and usage of a tenant, for its operator.
@@ -91,7 +93,7 @@ pub enum TeamChange {
 
 const TENANTS_QUERY: &str = "
     SELECT id, name, is_disabled, roots, max_open_sessions, max_steps_per_day, max_tokens_per_day,
-      max_cost_per_day, max_cost_per_month
+      max_cost_per_day, max_cost_per_month, policy
     FROM tenant ORDER BY name";
 
 /// It reads all sessions, so nodes do not execute it.
@@ -147,6 +149,7 @@ impl PostgresDatabase {
                     cost_per_day: decode_limit(row, 7)?.map(Cost),
                     cost_per_month: decode_limit(row, 8)?.map(Cost),
                 },
+                policy: row.try_get(9)?,
             })
         };
         Ok(rows.iter().map(tenant).collect::<Result<_, sqlx::Error>>()?)
@@ -212,6 +215,20 @@ impl PostgresDatabase {
                 .bind(number(limits.tokens_per_day))
                 .bind(cost(limits.cost_per_day))
                 .bind(cost(limits.cost_per_month))
+        };
+        self.change(query, TeamChange::NotFound).await
+    }
+
+    /// Sets the policy of a tenant, or removes it.
+    pub async fn set_tenant_policy(
+        &self,
+        name: &str,
+        policy: Option<&str>,
+    ) -> Result<TeamChange, StorageError> {
+        let query = || {
+            sqlx::query("UPDATE tenant SET policy = $2 WHERE name = $1 RETURNING 1")
+                .bind(name)
+                .bind(policy)
         };
         self.change(query, TeamChange::NotFound).await
     }

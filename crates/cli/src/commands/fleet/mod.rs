@@ -1,6 +1,7 @@
 //! Implements `windlass fleet`: the operator's view of a fleet, its tenants, users and tokens.
 
 mod audit;
+mod keys;
 mod load;
 mod status;
 
@@ -52,6 +53,7 @@ pub(crate) async fn run_fleet(args: FleetArgs) -> anyhow::Result<CliExit> {
         FleetCommand::Tenant(command) => run_tenant(&database, command).await?,
         FleetCommand::User(command) => run_user(&database, command).await?,
         FleetCommand::Token(command) => run_token(&database, command).await?,
+        FleetCommand::Key(command) => keys::run_key(&database, command).await?,
     }
     Ok(CliExit::Done)
 }
@@ -88,7 +90,7 @@ async fn run_tenant(database: &PostgresDatabase, command: TenantCommand) -> anyh
                     let TenantCounts { users, sessions, used } = counts(tenant);
                     json!({
                         "name": tenant.name, "disabled": tenant.is_disabled,
-                        "roots": tenant.roots, "users": users,
+                        "roots": tenant.roots, "users": users, "policy": tenant.policy,
                         "sessions": sessions,
                         "limits": {
                             "open_sessions": tenant.limits.open_sessions,
@@ -112,12 +114,13 @@ async fn run_tenant(database: &PostgresDatabase, command: TenantCommand) -> anyh
                     false => tenant.roots.join(", "),
                 };
                 output::print_line(&format!(
-                    "{:<20}  {}, {}, {} today, {}{}  {roots}",
+                    "{:<20}  {}, {}, {} today, {}{}{}  {roots}",
                     tenant.name,
                     pluralize(users as usize, "user"),
                     pluralize(sessions as usize, "session"),
                     pluralize(used.steps as usize, "request"),
                     describe_limits(&tenant.limits),
+                    if tenant.policy.is_some() { ", with a policy" } else { "" },
                     disabled_mark(tenant.is_disabled),
                 ));
             }
@@ -134,6 +137,14 @@ async fn set_tenant(database: &PostgresDatabase, args: TenantSetArgs) -> anyhow:
     };
     if !args.root.is_empty() {
         let change = database.set_tenant_roots(&name, &absolute_folders(&args.root)?).await?;
+        expect_tenant(change, &name)?;
+    }
+    if let Some(file) = &args.policy {
+        let policy = match file.as_str() {
+            "none" => None,
+            file => Some(LoadedProject::read_tenant_policy(file)?),
+        };
+        let change = database.set_tenant_policy(&name, policy.as_deref()).await?;
         expect_tenant(change, &name)?;
     }
     let before = tenant.limits;

@@ -19,6 +19,7 @@ pub(crate) use tokens::describe_expiry;
 use crate::args::{ServeArgs, ServeCommand};
 use crate::checkouts::Checkouts;
 use crate::fleet_node;
+use crate::sealed_keys::SealingKeys;
 use crate::setup::LoadedProject;
 use crate::terminal::output;
 use crate::terminal::question_queue::ServerSignals;
@@ -79,10 +80,12 @@ pub(crate) async fn run_serve(args: ServeArgs) -> anyhow::Result<CliExit> {
         dirs.checkouts = checkouts.folders();
     }
     let objects = args.object_store.as_deref().map(fleet_node::open_object_store).transpose()?;
+    let sealing_keys = args.key_file.as_deref().map(SealingKeys::read).transpose()?;
     let setup = ServeSetup {
         roots,
         checkouts,
         objects,
+        sealing_keys,
         security: tcp_security(&args)?,
         args,
         dirs,
@@ -109,6 +112,8 @@ struct ServeSetup {
     checkouts: Option<Arc<Checkouts>>,
     /// The store of large blobs, if the fleet has one.
     objects: Option<ObjectStorage>,
+    /// Open the API keys of tenants.
+    sealing_keys: Option<SealingKeys>,
     security: TcpSecurity,
     files: ServerFiles,
     socket: PathBuf,

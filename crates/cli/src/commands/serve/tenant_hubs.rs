@@ -6,17 +6,21 @@
 use super::{CLOSE_TIMEOUT, ServeSetup};
 use crate::fleet_node::{DEFAULT_TENANT, FleetNode};
 use crate::session_hub::{HubOptions, SessionHub};
-use crate::setup::ProjectContext;
+use crate::setup::{ProjectContext, ProviderKeys};
 use crate::tenant_quota::{TenantQuota, today};
+use crate::terminal::output;
+use anyhow::Context;
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use futures_util::stream::BoxStream;
-use std::collections::{BTreeSet, HashMap};
+use secrecy::ExposeSecret;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{MAIN_SEPARATOR, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use windlass_engine::UnattendedPolicy;
+use windlass_project::Dirs;
 use windlass_protocol::display_text::workspace_name;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
 use windlass_protocol::mutex_lock::lock;
@@ -37,6 +41,8 @@ pub(super) struct TenantHubs {
     closing: Mutex<Vec<Arc<SessionHub>>>,
     /// The places of open sessions, which all hubs share.
     room: Arc<Semaphore>,
+    /// The last note about a tenant that is not served.
+    last_note: Mutex<String>,
 }
 
 /// The hub of a tenant.
@@ -44,6 +50,9 @@ pub(super) struct TenantHubs {
 struct TenantHub {
     id: TenantId,
     roots: Vec<PathBuf>,
+    policy: Option<String>,
+    /// Its API keys by provider, sealed.
+    sealed: BTreeMap<String, Vec<u8>>,
     hub: Arc<SessionHub>,
     quota: Arc<TenantQuota>,
 }
@@ -52,9 +61,13 @@ impl TenantHubs {
     pub(super) fn new(setup: &ServeSetup, fleet: Option<&Arc<FleetNode>>) -> Arc<TenantHubs> {
         let room = Arc::new(Semaphore::new(setup.args.capacity as usize));
         let quota = fleet.map(|fleet| Arc::new(TenantQuota::new(fleet.tenant, DEFAULT_TENANT)));
-        let own = new_hub(setup, (fleet, quota.clone()), (setup.roots.clone(), &room));
+        let dirs = setup.dirs.clone();
+        let own_keys = ProviderKeys::default();
+        let own =
+            new_hub((setup, dirs, own_keys), (fleet, quota.clone()), (setup.roots.clone(), &room));
         let (fleet, tenants, closing) = (fleet.cloned(), Mutex::default(), Mutex::default());
-        Arc::new(TenantHubs { own, own_quota: quota, fleet, tenants, closing, room })
+        let last_note = Mutex::default();
+        Arc::new(TenantHubs { own, own_quota: quota, fleet, tenants, closing, room, last_note })
     }
 
     /// Reads the tenants and the tokens of their users. Sessions of tenants that this node serves no
@@ -65,27 +78,50 @@ impl TenantHubs {
         let tokens = fleet.database.valid_tokens().await?;
         setup.tokens.tokens.set_team_tokens(tokens.into_iter().map(team_token));
         let tenants = fleet.database.tenants().await?;
+        let mut sealed: HashMap<TenantId, BTreeMap<String, Vec<u8>>> = HashMap::new();
+        for row in fleet.database.provider_keys(None).await? {
+            sealed.entry(row.tenant).or_default().insert(row.provider, row.sealed);
+        }
         let mut closed = Vec::new();
         {
             let mut hubs = lock(&self.tenants);
             let served = |tenant: &TenantRow| served_roots(tenant, &setup.roots);
-            let is_served = |name: &str, roots: &[PathBuf]| {
-                tenants
-                    .iter()
-                    .any(|tenant| tenant.name == name && served(tenant).as_deref() == Some(roots))
+            // Other folders, keys or another policy need a new hub: its sessions are opened again.
+            let is_served = |name: &str, hub: &TenantHub| {
+                tenants.iter().any(|tenant| {
+                    tenant.name == name
+                        && tenant.policy == hub.policy
+                        && sealed.get(&tenant.id).unwrap_or(&BTreeMap::new()) == &hub.sealed
+                        && served(tenant).as_ref() == Some(&hub.roots)
+                })
             };
-            let ended = hubs.extract_if(|name, tenant| !is_served(name, &tenant.roots));
+            let ended = hubs.extract_if(|name, hub| !is_served(name, hub));
             closed.extend(ended.map(|(_, tenant)| tenant.hub));
             for tenant in &tenants {
                 if hubs.contains_key(&tenant.name) {
                     continue;
                 }
                 let Some(roots) = served(tenant) else { continue };
+                let sealed = sealed.remove(&tenant.id).unwrap_or_default();
+                let keys = match open_keys(setup, tenant, &sealed) {
+                    Ok(keys) => keys,
+                    // It must not use the keys of others instead.
+                    Err(error) => {
+                        self.note_once(&format!(
+                            "the tenant {} is not served: {error:#}",
+                            tenant.name
+                        ));
+                        continue;
+                    }
+                };
                 let fleet = Arc::new(fleet.for_tenant(tenant.id));
                 let quota = Arc::new(TenantQuota::new(tenant.id, &tenant.name));
                 let limited = (Some(&fleet), Some(Arc::clone(&quota)));
-                let hub = new_hub(setup, limited, (roots.clone(), &self.room));
-                hubs.insert(tenant.name.clone(), TenantHub { id: tenant.id, roots, hub, quota });
+                let policy = tenant.policy.clone();
+                let dirs = Dirs { tenant_policy: policy.clone(), ..setup.dirs.clone() };
+                let hub = new_hub((setup, dirs, keys), limited, (roots.clone(), &self.room));
+                let hub = TenantHub { id: tenant.id, roots, policy, sealed, hub, quota };
+                hubs.insert(tenant.name.clone(), hub);
             }
         }
         self.share_usage(fleet, &tenants).await?;
@@ -95,6 +131,14 @@ impl TenantHubs {
         join_all(closed.iter().map(|hub| hub.shut_down(CLOSE_TIMEOUT))).await;
         lock(&self.closing).retain(|hub| !closed.iter().any(|closed| Arc::ptr_eq(hub, closed)));
         Ok(())
+    }
+
+    /// Prints a note, unless it was the last one.
+    fn note_once(&self, text: &str) {
+        let before = std::mem::replace(&mut *lock(&self.last_note), text.to_owned());
+        if before != text {
+            output::print_error(text);
+        }
     }
 
     /// Stores what the sessions of this node have used, and reads what those of other nodes have.
@@ -289,6 +333,22 @@ fn team_token(token: ValidToken) -> TeamToken {
     }
 }
 
+/// Opens the API keys of a tenant.
+fn open_keys(
+    setup: &ServeSetup,
+    tenant: &TenantRow,
+    sealed: &BTreeMap<String, Vec<u8>>,
+) -> anyhow::Result<ProviderKeys> {
+    let open = |(provider, sealed): (&String, &Vec<u8>)| {
+        let keys = setup.sealing_keys.as_ref();
+        let keys = keys.context("it has API keys, which need `--key-file`")?;
+        let key = keys.open((tenant.id, provider), sealed)?;
+        crate::redact::add_secret(key.expose_secret());
+        Ok((provider.clone(), key))
+    };
+    sealed.iter().map(open).collect()
+}
+
 /// Returns the folders of a tenant that this node has, if the node serves the tenant.
 fn served_roots(tenant: &TenantRow, own: &[PathBuf]) -> Option<Vec<PathBuf>> {
     let names: BTreeSet<&str> = tenant.roots.iter().map(String::as_str).collect();
@@ -299,7 +359,7 @@ fn served_roots(tenant: &TenantRow, own: &[PathBuf]) -> Option<Vec<PathBuf>> {
 }
 
 fn new_hub(
-    setup: &ServeSetup,
+    (setup, dirs, keys): (&ServeSetup, Dirs, ProviderKeys),
     (fleet, quota): (Option<&Arc<FleetNode>>, Option<Arc<TenantQuota>>),
     (roots, room): (Vec<PathBuf>, &Arc<Semaphore>),
 ) -> Arc<SessionHub> {
@@ -320,5 +380,5 @@ fn new_hub(
         Some(node) => ProjectContext::with_log(node.shared_log()),
         None => ProjectContext::default(),
     };
-    SessionHub::new(setup.dirs.clone(), context, options)
+    SessionHub::new(dirs, context.with_provider_keys(keys), options)
 }

@@ -241,6 +241,7 @@ fn test_dirs(folder: &std::path::Path) -> (Dirs, PathBuf) {
         cache: at("cache"),
         plugins: at("plugins"),
         managed_policy: None,
+        tenant_policy: None,
         checkouts: std::collections::BTreeMap::new(),
     };
     (dirs, at("project"))

@@ -35,6 +35,7 @@ impl ConfigTestEnv {
             config: at("config"),
             data: at("data"),
             managed_policy: None,
+            tenant_policy: None,
             checkouts: std::collections::BTreeMap::new(),
             cache: at("cache"),
             plugins: at("plugins"),
@@ -391,6 +392,7 @@ fn merge_layers(managed: &str, own: &str, project: &str, flags: ConfigFlags) -> 
         config: at(".config/w"),
         data: at(".local/w"),
         managed_policy: None,
+        tenant_policy: None,
         checkouts: std::collections::BTreeMap::new(),
         cache: at("cache"),
         plugins: at("plugins"),
@@ -551,6 +553,7 @@ fn a_link_to_the_home_counts_as_the_home() {
         cache: named.join("cache"),
         plugins: named.join("p"),
         managed_policy: None,
+        tenant_policy: None,
         checkouts: std::collections::BTreeMap::new(),
     };
     std::fs::create_dir_all(real.join("true/c")).unwrap();
