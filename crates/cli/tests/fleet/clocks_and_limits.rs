@@ -4,7 +4,7 @@ use crate::test_fleet::{TestFleet, TestNode, assert_no_gaps, kinds, lines, wait_
 use std::time::Duration;
 use uuid::Uuid;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
-use windlass_protocol::{OpId, SessionOp};
+use windlass_protocol::{OpId, RequestError, SessionOp};
 use windlass_server::FrontendService;
 use windlass_testkit::ModelScript;
 use windlass_testkit::postgres_server::PostgresServer;
@@ -89,15 +89,25 @@ async fn a_database_that_refuses_writes_acknowledges_nothing_and_recovers() {
     let id = Some(OpId(Uuid::now_v7()));
     let op = SessionOp::prompt("second");
     let request = FrontendRequest::SessionOp { session, id, op };
-    // The client sends it again until it is acknowledged. Meanwhile, the node loses its lease.
-    let sending = async { host.request(&caller, request).await.unwrap() };
-    let mut sending = std::pin::pin!(sending);
-    let early = tokio::time::timeout(Duration::from_secs(15), &mut sending).await;
-    assert!(early.is_err(), "{early:?}");
+    let is_acknowledged = |answer: &Result<HostResponse, RequestError>| {
+        matches!(answer, Ok(HostResponse::OpAccepted { .. } | HostResponse::OpQueued))
+    };
+    let send = async || {
+        let answer = host.request(&caller, request.clone()).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        answer
+    };
+    // It is refused, or not answered while the node has no lease.
+    let refused = async {
+        loop {
+            let answer = send().await;
+            assert!(!is_acknowledged(&answer), "{answer:?}");
+        }
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(15), refused).await;
     node.server.wait_for("Its sessions are closed here");
     fleet.database.set("default_transaction_read_only", "off");
-    let answer = sending.await;
-    assert!(matches!(answer, HostResponse::OpAccepted { .. } | HostResponse::OpQueued));
+    while !is_acknowledged(&send().await) {}
     let mut reader = node.watch(session).await;
     while kinds(&reader.facts).iter().filter(|kind| *kind == "turn_ended").count() < 2 {
         reader.next_item().await;

@@ -41,8 +41,8 @@ pub(super) struct TenantHubs {
     closing: Mutex<Vec<Arc<SessionHub>>>,
     /// The places of open sessions, which all hubs share.
     room: Arc<Semaphore>,
-    /// The last note about a tenant that is not served.
-    last_note: Mutex<String>,
+    /// Notes about tenants that are not served, which are printed once.
+    notes: Mutex<BTreeSet<String>>,
 }
 
 /// The hub of a tenant.
@@ -66,8 +66,8 @@ impl TenantHubs {
         let own =
             new_hub((setup, dirs, own_keys), (fleet, quota.clone()), (setup.roots.clone(), &room));
         let (fleet, tenants, closing) = (fleet.cloned(), Mutex::default(), Mutex::default());
-        let last_note = Mutex::default();
-        Arc::new(TenantHubs { own, own_quota: quota, fleet, tenants, closing, room, last_note })
+        let notes = Mutex::default();
+        Arc::new(TenantHubs { own, own_quota: quota, fleet, tenants, closing, room, notes })
     }
 
     /// Reads the tenants and the tokens of their users. Sessions of tenants that this node serves no
@@ -133,10 +133,9 @@ impl TenantHubs {
         Ok(())
     }
 
-    /// Prints a note, unless it was the last one.
+    /// Prints a note, unless it was printed before.
     fn note_once(&self, text: &str) {
-        let before = std::mem::replace(&mut *lock(&self.last_note), text.to_owned());
-        if before != text {
+        if lock(&self.notes).insert(text.to_owned()) {
             output::print_error(text);
         }
     }
