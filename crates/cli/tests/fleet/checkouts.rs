@@ -78,6 +78,16 @@ fn restored_notes(fleet: &TestFleet, session: SessionId) -> usize {
     fleet.facts(session).iter().filter(is_note).count()
 }
 
+/// Lets a session of two turns go on at the second node, and returns its checkout there.
+async fn restore_at(fleet: &TestFleet, second: &TestNode, session: SessionId) -> PathBuf {
+    let mut client = second.watch(session).await;
+    client.submit(SessionOp::prompt("three")).await.unwrap();
+    for _ in 0..3 {
+        client.wait_for_turn_end().await;
+    }
+    checkout(fleet, "second")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL"]
 async fn the_files_of_a_killed_node_are_restored_at_another_one() {
@@ -160,12 +170,7 @@ async fn files_and_branches_that_take_the_place_of_others_are_saved() {
         owner.wait_for_turn_end().await;
     }
     assert_eq!(first.server.stop(), Some(0));
-    let mut client = second.watch(owner.session).await;
-    client.submit(SessionOp::prompt("three")).await.unwrap();
-    for _ in 0..3 {
-        client.wait_for_turn_end().await;
-    }
-    let restored = checkout(&fleet, "second");
+    let restored = restore_at(&fleet, &second, owner.session).await;
     assert_eq!(read(&restored, "a.txt/x").as_deref(), Some("2\n"));
     assert_eq!(read(&restored, "folder").as_deref(), Some("2\n"));
     assert_eq!(std::fs::read_link(restored.join("other")).unwrap(), Path::new("/etc"));
@@ -259,12 +264,7 @@ async fn nothing_that_a_session_writes_into_its_repository_is_executed() {
     owner.submit(SessionOp::prompt("two")).await.unwrap();
     owner.wait_for_turn_end().await;
     assert_eq!(first.server.stop(), Some(0));
-    let mut client = second.watch(owner.session).await;
-    client.submit(SessionOp::prompt("three")).await.unwrap();
-    for _ in 0..3 {
-        client.wait_for_turn_end().await;
-    }
-    let restored = checkout(&fleet, "second");
+    let restored = restore_at(&fleet, &second, owner.session).await;
     assert_eq!(read(&restored, "changed.txt").as_deref(), Some("changed\n"));
     assert_eq!(std::fs::read_link(restored.join("link")).unwrap(), Path::new("/etc/hostname"));
     assert!(!marker.exists(), "something was executed");

@@ -83,7 +83,6 @@ impl PostgresDatabase {
             .bind(tenant)
             .bind(provider)
         };
-        let rows = self.fetch_with_retries(query).await?;
-        Ok(if rows.is_empty() { TeamChange::NotFound } else { TeamChange::Done })
+        self.change(query, TeamChange::NotFound).await
     }
 }

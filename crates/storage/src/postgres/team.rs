@@ -388,7 +388,7 @@ impl PostgresDatabase {
     }
 
     /// Executes a change that returns a row if it was made.
-    async fn change<'q>(
+    pub(super) async fn change<'q>(
         &self,
         query: impl Fn() -> PgQuery<'q> + Send,
         otherwise: TeamChange,

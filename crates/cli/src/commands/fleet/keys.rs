@@ -19,7 +19,7 @@ pub(super) async fn run_key(
             let keys = SealingKeys::read(&key_file)?;
             let tenants = database.tenants().await?;
             let found = tenants.iter().find(|row| row.name == tenant);
-            let id = found.with_context(|| no_tenant(&tenant))?.id;
+            let id = found.with_context(|| super::no_tenant(&tenant))?.id;
             let question = format!("API key of {tenant} for {provider}: ");
             let key = secret_input::read_secret(&question)?;
             let key = key.context("no key was entered")?;
@@ -75,8 +75,4 @@ pub(super) async fn run_key(
         }
     }
     Ok(())
-}
-
-fn no_tenant(name: &str) -> String {
-    format!("there is no tenant {name}; `windlass fleet tenant list` lists all tenants")
 }

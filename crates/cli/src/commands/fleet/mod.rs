@@ -308,9 +308,13 @@ fn expect_tenant(change: TeamChange, name: &str) -> anyhow::Result<()> {
     match change {
         TeamChange::Done => Ok(()),
         TeamChange::Exists | TeamChange::NotFound => {
-            bail!("there is no tenant {name}; `windlass fleet tenant list` lists all tenants")
+            bail!(no_tenant(name))
         }
     }
+}
+
+fn no_tenant(name: &str) -> String {
+    format!("there is no tenant {name}; `windlass fleet tenant list` lists all tenants")
 }
 
 fn check_name(name: &str) -> anyhow::Result<()> {
