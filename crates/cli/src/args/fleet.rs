@@ -177,7 +177,7 @@ pub(crate) struct TenantSetArgs {
     pub(crate) root: Vec<PathBuf>,
     /// File with a policy for its sessions, like the managed policy of a machine, or `none`
     ///
-    /// It can only tighten: rules, the least strict mode, and the sandbox. Open sessions get it at once.
+    /// A policy can only tighten: rules, the least strict mode, and the sandbox. Open sessions get it at once.
     #[arg(long, value_name = "FILE", group = "change")]
     pub(crate) policy: Option<String>,
     /// Sessions that are open at once

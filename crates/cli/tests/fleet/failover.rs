@@ -63,7 +63,7 @@ fn metric(node: &TestNode, name: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL"]
 async fn facts_that_a_crash_of_the_database_lost_are_lost_for_clients_too() {
-    // What is not flushed stays in memory until the crash.
+    // Commits that are not flushed stay in memory until the crash.
     let database = PostgresServer::start(&["wal_writer_delay=10s", "wal_writer_flush_after=1GB"]);
     let read = r#"call read {"path": "file"}"#;
     let script =

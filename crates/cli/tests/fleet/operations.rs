@@ -1,4 +1,4 @@
-//! What operators rely on: a backup can be restored, and alerts and dashboards name metrics that exist.
+//! Work of operators: a backup can be restored, and alerts and dashboards name metrics that exist.
 
 use crate::test_fleet::{TestFleet, TestNode, assert_no_gaps, lines, wait_until};
 use std::path::Path;

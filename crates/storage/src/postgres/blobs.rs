@@ -34,7 +34,7 @@ const COMPRESSION_LEVEL: i32 = 1;
 /// Blobs that are removed with one statement, or objects one after the other.
 const PRUNE_BATCH_ROWS: i64 = 500;
 
-/// Makes a blob young, and returns the object that contains it.
+/// Sets the time of a blob to now, so that it is not removed, and returns the object with its bytes.
 const REFRESH_QUERY: &str =
     "UPDATE blob SET at = now() WHERE tenant = $1 AND name = $2 RETURNING object";
 
